@@ -39,7 +39,7 @@ class NoLocalPersonsError extends AppError {
 
 let session: ClusterSession | undefined;
 /** The data directory given to the command, for example that of a node on this machine. */
-let toldFolder: string | undefined;
+let reportedFolder: string | undefined;
 
 /** Adds the cluster options to the commands that can work on a cluster. */
 export function withSharedSettings(program: Command): void {
@@ -75,7 +75,7 @@ export async function openClusterSession(command: Command): Promise<boolean> {
   }
   const { ClusterSession } = await import("./cluster-session.ts");
   session = await ClusterSession.begin(address);
-  toldFolder = getDataDir(options);
+  reportedFolder = getDataDir(options);
   command.setOptionValue("dataDir", session.folder);
   return true;
 }
@@ -94,7 +94,7 @@ export function changeTime(): Date {
 
 /** Data directory of a possible node on this machine, for a command on the cluster; otherwise undefined. */
 export function nodeDataDir(): string | undefined {
-  return toldFolder;
+  return reportedFolder;
 }
 
 function isShared(command: Command): boolean {

@@ -45,7 +45,7 @@ export interface ServerConnection {
   /** Streams the rows of a statement as a file; retries while the engine starts. @throws {ServerUnreachableError} */
   download(request: DownloadRequest): Promise<ReadableStream<Uint8Array>>;
   /** Calls the server process; retries while it starts or its disk is full. @throws {ServerUnreachableError} */
-  tell<Answer>(name: string, request?: unknown): Promise<Answer>;
+  send<Answer>(name: string, request?: unknown): Promise<Answer>;
   /** Resolves once the lanes are loaded up to these sequence numbers. */
   waitUntilLoaded(seqs: Partial<LastSeqs>): Promise<void>;
 }
@@ -153,7 +153,7 @@ class OpenConnection implements ServerConnection {
     });
   }
 
-  tell<Answer>(name: string, request?: unknown): Promise<Answer> {
+  send<Answer>(name: string, request?: unknown): Promise<Answer> {
     return this.patiently(async () => {
       try {
         const answer = await callControl<Answer>(this.dataDir, name, request);
@@ -168,7 +168,7 @@ class OpenConnection implements ServerConnection {
   async waitUntilLoaded(seqs: Partial<LastSeqs>): Promise<void> {
     for (;;) {
       const loaded = await this.ask("loadedSeqs", {});
-      const sent = await this.tell<LastSeqs>("last_seqs");
+      const sent = await this.send<LastSeqs>("last_seqs");
       // A crash discards sequence numbers that were assigned but never acknowledged.
       const missing = (lane: Lane) => Math.min(seqs[lane] ?? 0, sent[lane]) - loaded[lane];
       const entries = lanes.reduce((sum, lane) => sum + Math.max(0, missing(lane)), 0);

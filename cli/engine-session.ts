@@ -23,7 +23,7 @@ const silentWaitMs = 2_000;
 
 /** Waits until everything acknowledged before the call can be read. */
 export async function waitForIngestion(server: ServerConnection): Promise<void> {
-  await server.waitUntilLoaded(await server.tell<LastSeqs>("last_seqs"));
+  await server.waitUntilLoaded(await server.send<LastSeqs>("last_seqs"));
 }
 
 /** Runs the work with the data directory's server; starts one if none runs. */

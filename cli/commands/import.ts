@@ -170,7 +170,7 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
   const report = async (server: ServerConnection, state: ImportReport["state"]) => {
     if (server.isOwn) return;
     reportedAt = performance.now();
-    const told: ImportReport = {
+    const reported: ImportReport = {
       id: options.reportAs,
       projectId,
       name: file === "-" ? "standard input" : basename(file),
@@ -178,7 +178,7 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
       isDryRun: options.dryRun === true,
       figures: { ...progress.figures, rejected: rejects },
     };
-    await server.tell("import_report", told).catch(() => undefined);
+    await server.send("import_report", reported).catch(() => undefined);
   };
   const reportSometimes = (server: ServerConnection) => {
     if (performance.now() - reportedAt > reportMs) void report(server, "running");
@@ -237,7 +237,10 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
         progress.end();
         const copied = pulled && importFlags(options, pulled, options.dryRun === true);
         const flags = copied === undefined ? {} : { flags: copied.flags };
-        tell({ ...getSummary(imported, options, progress), formats: [...formats], ...flags }, options);
+        printSummary(
+          { ...getSummary(imported, options, progress), formats: [...formats], ...flags },
+          options,
+        );
         imported.forget();
         if (copied?.failure !== undefined) imported.failures.push(copied.failure);
         else if (imported.isComplete && !options.dryRun) pulled?.forget();
@@ -287,7 +290,7 @@ function getSummary(
   };
 }
 
-function tell(summary: ImportSummary, { json }: ImportOptions): void {
+function printSummary(summary: ImportSummary, { json }: ImportOptions): void {
   if (json) {
     printJson(summary);
     return;

@@ -72,7 +72,7 @@ const remove = withJson(withSettings(new Command("delete"), engineSessionSetting
 async function deleteLocally(uuid: string, options: CallOptions): Promise<Deletion> {
   const requested = withProject(options, ({ project, by }) => ({ project_id: project.id, uuid, by }));
   return await openEngineSession(options, (server) =>
-    server.tell<Deletion>("delete_person", requested satisfies DeletePerson),
+    server.send<Deletion>("delete_person", requested satisfies DeletePerson),
   );
 }
 

@@ -282,10 +282,10 @@ class Bucket implements Destination {
   async put(file: WrittenFile, onBytes: (bytes: number) => void): Promise<string> {
     const name = basename(file.path);
     const object = this.location.client.file(this.prefix + name);
-    let told = 0;
+    let reported = 0;
     const counted = (sent: number) => {
-      onBytes(Math.max(0, sent - told));
-      told = Math.max(told, sent);
+      onBytes(Math.max(0, sent - reported));
+      reported = Math.max(reported, sent);
     };
     try {
       // The client retries parts, but not the requests that open and complete the upload.

@@ -143,6 +143,6 @@ const messageLengthMax = 500;
 export function s3Failure(what: string, error: unknown): DestinationError {
   const { code, message } = error as { code?: string; message?: string };
   // A gateway in front of the store may answer with an HTML page.
-  const told = (message ?? String(error)).replaceAll(/\s+/g, " ").slice(0, messageLengthMax);
-  return new DestinationError(`${what} failed (${code ?? "error"}: ${told}).`);
+  const reported = (message ?? String(error)).replaceAll(/\s+/g, " ").slice(0, messageLengthMax);
+  return new DestinationError(`${what} failed (${code ?? "error"}: ${reported}).`);
 }

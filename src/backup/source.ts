@@ -54,8 +54,8 @@ export async function objectSource(location: S3Location): Promise<BackupSource> 
   const name = `s3://${bucket}/${key}`;
   const object = client.file(key);
   const stat = await sendS3Request(() => object.stat(), isNoSuchKey).catch(async (error: unknown) => {
-    const told = await getReason(object, error);
-    throw isNoSuchKey(told) ? new BackupNotFoundError(name) : s3Failure(`Reading ${name}`, told);
+    const reported = await getReason(object, error);
+    throw isNoSuchKey(reported) ? new BackupNotFoundError(name) : s3Failure(`Reading ${name}`, reported);
   });
   return {
     name,
@@ -85,7 +85,7 @@ async function getReason(object: S3File, error: unknown): Promise<unknown> {
     .arrayBuffer()
     .then(
       () => error,
-      (told: unknown) => told,
+      (reported: unknown) => reported,
     );
 }
 

@@ -21,7 +21,7 @@ const charactersPerStatement = 8 * 1024 * 1024;
 /** Characters of rows compacted per transaction, about a second: loading waits for it (`safe-number.ts`). */
 const foldedCharactersMax = 16 * 1024 * 1024;
 /** How long deleted rows and commit IDs are retained. */
-const toldFor = "1 day";
+const reportedFor = "1 day";
 const tidyMs = 120_000;
 /** Smaller commits are compressed synchronously: a thread costs more. */
 const ownThreadCharactersMax = 64 * 1024;
@@ -247,7 +247,7 @@ export async function writeRows(
 export async function pruneOld(postgres: Postgres, store: StoreName): Promise<void> {
   await postgres.transaction(async (t) => {
     const [last] = await t`SELECT max(revision) AS revision FROM flagkeep.commit
-      WHERE store = ${store} AND body IS NULL AND at < clock_timestamp() - ${toldFor}::interval`;
+      WHERE store = ${store} AND body IS NULL AND at < clock_timestamp() - ${reportedFor}::interval`;
     if (last?.revision === null) return;
     await t`SELECT 1 FROM flagkeep.store WHERE name = ${store} FOR UPDATE`;
     await t`UPDATE flagkeep.store SET told_from = greatest(told_from, ${last!.revision}) WHERE name = ${store}`;

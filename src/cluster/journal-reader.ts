@@ -28,7 +28,7 @@ export interface ReaderDeps {
 export class JournalReader {
   private timer: ReturnType<typeof setInterval> | undefined;
   private looking: Promise<void> | undefined;
-  private isToldMeanwhile = false;
+  private isReportedMeanwhile = false;
   private hasRereadPartialBlock = false;
   private readonly safeNumber: SafeNumber;
 
@@ -49,10 +49,10 @@ export class JournalReader {
   /** Reads new blocks; call it when there may be some. */
   look(): void {
     if (this.looking !== undefined) {
-      this.isToldMeanwhile = true;
+      this.isReportedMeanwhile = true;
       return;
     }
-    this.isToldMeanwhile = false;
+    this.isReportedMeanwhile = false;
     this.looking = this.readAll().then(
       () => this.rest(),
       (error) => {
@@ -82,7 +82,7 @@ export class JournalReader {
 
   private rest(): void {
     this.looking = undefined;
-    if (this.isToldMeanwhile && this.timer !== undefined) this.look();
+    if (this.isReportedMeanwhile && this.timer !== undefined) this.look();
   }
 
   private async readAll(): Promise<void> {

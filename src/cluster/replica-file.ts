@@ -22,7 +22,7 @@ export interface CopyPosition {
   done: number;
   total: number;
   /** The oldest commit whose deletions were known when the copy started. */
-  toldFrom: number;
+  unsentFrom: number;
   /** The newest commit when the last page was read: identifies the history. */
   seen: ReplicaState;
 }

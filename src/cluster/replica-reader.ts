@@ -63,7 +63,7 @@ export class ReplicaReader {
   async readPages(): Promise<boolean> {
     return await this.postgres.transaction(async (t, extend) => {
       await t`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`;
-      const { there, folded, toldFrom, newest, foldedId } = await this.head(t);
+      const { there, folded, toldFrom: unsentFrom, newest, foldedId } = await this.head(t);
       const { name } = this.store;
       let { position } = this.file;
       const here = this.file.state.revision;
@@ -79,7 +79,7 @@ export class ReplicaReader {
         after: rowsAfter(here),
         done: 0,
         total: await this.countRows(t),
-        toldFrom,
+        unsentFrom,
         seen: { revision: there, commit_id: newest },
       };
       for (let page = 0; page < pagesAtOnce; page++) {
@@ -185,18 +185,18 @@ export class ReplicaReader {
         (SELECT id FROM flagkeep.commit c WHERE c.store = s.name AND c.revision = ${known.revision}) AS known
       FROM flagkeep.store s WHERE name = ${name}`;
     const there = Number(row!.revision);
-    const toldFrom = Number(row!.told_from);
+    const unsentFrom = Number(row!.told_from);
     const isOther = known.revision > 0 && (known.revision > there || row!.known !== known.commit_id);
     // Rows deleted after they were copied are unknown if their tombstones are gone.
     const isTooOld =
       position === undefined
-        ? state.revision > 0 && state.revision < toldFrom
-        : toldFrom > position.toldFrom && toldFrom > position.after.revision;
+        ? state.revision > 0 && state.revision < unsentFrom
+        : unsentFrom > position.unsentFrom && unsentFrom > position.after.revision;
     if (isOther || isTooOld) throw new HistoryMismatchError(`The copy of the ${name} store has diverged.`);
     return {
       there,
       folded: Number(row!.folded),
-      toldFrom,
+      toldFrom: unsentFrom,
       newest: row!.newest as string | null,
       foldedId: row!.folded_id as string | null,
     };

@@ -111,7 +111,7 @@ export class ColumnMaterializer {
     if (this.chunks >= stepsBetweenCheckpoints || (wasFilling && !propertyColumns.isFilling)) {
       if (await this.loader.checkpoint()) this.chunks = 0;
     }
-    this.tell();
+    this.report();
     return hasMore;
   }
 
@@ -122,7 +122,7 @@ export class ColumnMaterializer {
     this.promotion.pin(pinned());
   }
 
-  private tell(): void {
+  private report(): void {
     const promoted = this.loader.propertyColumns.list().map(({ name, filled }) => {
       return { name, filled: Math.floor(filled * 100) / 100 };
     });

@@ -68,11 +68,11 @@ export class ColumnPinner {
 
   /** Tells it at an interval until the signal is aborted. */
   start(intervalMs: number, stopping: AbortSignal): void {
-    this.tasks.every(intervalMs, () => this.tell());
+    this.tasks.every(intervalMs, () => this.sendPins());
     stopping.addEventListener("abort", () => this.tasks.stop(), { once: true });
   }
 
-  private async tell(): Promise<void> {
+  private async sendPins(): Promise<void> {
     const names = experimentProperties(this.deps.db);
     if (names.length === 0 && this.isIdle) return;
     await this.deps.pin(names);

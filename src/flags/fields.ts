@@ -326,9 +326,9 @@ export type FlagFields = Pick<Flag, Extract<AttributeOf<FieldsHaving<"input">, "
   WrittenOnly;
 
 const fields: readonly (readonly [wire: string, field: Field])[] = Object.entries(table);
-const known = (told: keyof Field) => fields.filter(([, field]) => field[told] !== undefined);
-const getAttribute = (told: "input" | "answer" | "example") =>
-  Object.fromEntries(known(told).map(([wire, field]) => [wire, field[told]]));
+const known = (attribute: keyof Field) => fields.filter(([, field]) => field[attribute] !== undefined);
+const getAttribute = (attribute: "input" | "answer" | "example") =>
+  Object.fromEntries(known(attribute).map(([wire, field]) => [wire, field[attribute]]));
 
 export const FlagInput = object(getAttribute("input") as Record<string, TSchema>) as unknown as TObject<{
   [Wire in FieldsHaving<"input">]: AttributeOf<Wire, "input">;

@@ -53,17 +53,17 @@ export interface ImportServer {
     name: Name,
     request: Parameters<AdminQueries[Name]>[0],
   ): ReturnType<AdminQueries[Name]>;
-  tell<Answer>(name: string, request?: unknown): Promise<Answer>;
+  send<Answer>(name: string, request?: unknown): Promise<Answer>;
   waitUntilLoaded(seqs: Partial<LastSeqs>): Promise<void>;
 }
 
 /** @param by author of deletions of persons that are deleted in the source. */
 export function importClient(server: ImportServer, projectId: number, by: Author): ImportClient {
   return {
-    limits: () => server.tell<ImportLimits>("import_limits"),
+    limits: () => server.send<ImportLimits>("import_limits"),
     async send(requests) {
       const batch: ImportBatch = { project_id: projectId };
-      await server.tell("import_requests", new RpcUpload(batch, requests));
+      await server.send("import_requests", new RpcUpload(batch, requests));
     },
     knownUuids: async (uuids) => new Set(await server.ask("knownUuids", { projectId, uuids })),
     hasHistory: () => server.ask("hasHistory", { projectId }),
@@ -77,14 +77,14 @@ export function importClient(server: ImportServer, projectId: number, by: Author
     importedPersons: (distinctIds) => server.ask("importedPersons", { projectId, distinctIds }),
     async deletePerson(uuid) {
       try {
-        await server.tell("delete_person", { project_id: projectId, uuid, by });
+        await server.send("delete_person", { project_id: projectId, uuid, by });
       } catch (error) {
         // It was deleted meanwhile.
         if ((error as { code?: unknown }).code !== new NotFoundError().code) throw error;
       }
     },
-    settled: async () => server.waitUntilLoaded(await server.tell<LastSeqs>("last_seqs")),
-    lastSeq: async () => (await server.tell<LastSeqs>("last_seqs")).historical,
+    settled: async () => server.waitUntilLoaded(await server.send<LastSeqs>("last_seqs")),
+    lastSeq: async () => (await server.send<LastSeqs>("last_seqs")).historical,
     waitUntilLoaded: (historical) => server.waitUntilLoaded({ historical }),
   };
 }

@@ -95,7 +95,7 @@ export class LargeBodies {
 
   private inThread(large: LargeBody, { projectOf, append }: LargeBodyCallbacks) {
     const thread = this.start();
-    const tell = (message: ToThread) => thread.postMessage(message);
+    const report = (message: ToThread) => thread.postMessage(message);
     return new Promise<Pick<RequestEntries, "results">>((resolve, reject) => {
       const fail = (error: unknown) => {
         // Late messages for this body must not be attributed to the next one.
@@ -112,7 +112,7 @@ export class LargeBodies {
       thread.onmessage = ({ data }: MessageEvent<FromThread>) => {
         if ("token" in data) {
           try {
-            tell({ project: projectOf(data.token) });
+            report({ project: projectOf(data.token) });
           } catch (error) {
             settle(() => fail(error));
           }
@@ -120,7 +120,7 @@ export class LargeBodies {
           clearTimeout(timer);
           append(data.lane, [...getEntries(data.block)]).then(() => {
             timer = startTimer();
-            tell({ isWritten: true });
+            report({ isWritten: true });
           }, fail);
         } else if ("done" in data) {
           settle(() => resolve(data.done));

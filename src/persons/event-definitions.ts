@@ -209,7 +209,7 @@ export class DefinitionRecorder {
   ): void {
     const name = properties.names[index]!;
     let found = names.get(name, index);
-    if (found !== undefined && found.day >= day && tellsNothingNew(found, properties, index)) return;
+    if (found !== undefined && found.day >= day && isUnchanged(found, properties, index)) return;
     const isNew = found === undefined;
     const text = properties.text(index);
     if (found !== undefined && found.day >= day && found.values.has(text)) return;
@@ -351,7 +351,7 @@ export function listPropertyValues(
 }
 
 /** Whether type and values of the property are complete for this value. */
-function tellsNothingNew({ type, values }: KnownProperty, of: Members, index: number): boolean {
+function isUnchanged({ type, values }: KnownProperty, of: Members, index: number): boolean {
   const isFull = values.size >= valuesMax;
   if (isFull && type === "String") return true;
   const kind = of.kind(index);

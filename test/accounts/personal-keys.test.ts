@@ -85,7 +85,7 @@ describe("personal keys", () => {
     const emptyTeams = "The list is empty. Send at least one project, or null for no restriction.";
     const emptyOrganizations =
       "The list is empty. Send at least one organization, or null for no restriction.";
-    const told = ({ status, body }: { status: number; body: { attr?: string; detail?: string } }) => [
+    const reported = ({ status, body }: { status: number; body: { attr?: string; detail?: string } }) => [
       status,
       body.attr,
       body.detail,
@@ -94,9 +94,9 @@ describe("personal keys", () => {
     test("are rejected when a key is created; absent and null are no restriction", async () => {
       using server = new TestServer();
       const make = (more: object) => server.ask("POST", PATH, { body: { ...INPUT, ...more } });
-      expect(told(await make({ scopes: [] }))).toEqual(needsScope);
-      expect(told(await make({ scoped_teams: [] }))).toEqual([400, "scoped_teams", emptyTeams]);
-      expect(told(await make({ scoped_organizations: [] }))).toEqual([
+      expect(reported(await make({ scopes: [] }))).toEqual(needsScope);
+      expect(reported(await make({ scoped_teams: [] }))).toEqual([400, "scoped_teams", emptyTeams]);
+      expect(reported(await make({ scoped_organizations: [] }))).toEqual([
         ...[400, "scoped_organizations", emptyOrganizations],
       ]);
       expect((await server.ask("GET", PATH)).body).toHaveLength(1);
@@ -108,10 +108,10 @@ describe("personal keys", () => {
           [],
         ]);
       }
-      expect(told(await make({ scopes: null })).slice(0, 2)).toEqual([400, "scopes"]);
-      expect(told(await make({ scopes: [""] })).slice(0, 1)).toEqual([400]);
-      expect(told(await make({ scopes: "*" })).slice(0, 2)).toEqual([400, "scopes"]);
-      expect(told(await make({ scoped_teams: "1" })).slice(0, 2)).toEqual([400, "scoped_teams"]);
+      expect(reported(await make({ scopes: null })).slice(0, 2)).toEqual([400, "scopes"]);
+      expect(reported(await make({ scopes: [""] })).slice(0, 1)).toEqual([400]);
+      expect(reported(await make({ scopes: "*" })).slice(0, 2)).toEqual([400, "scopes"]);
+      expect(reported(await make({ scoped_teams: "1" })).slice(0, 2)).toEqual([400, "scoped_teams"]);
     });
 
     test("change nothing in a key without restrictions, and are rejected in one that has some", async () => {
@@ -120,7 +120,7 @@ describe("personal keys", () => {
       const change = async (id: string, body: object) => await server.ask("PATCH", `${PATH}${id}/`, { body });
       const { body: free } = await server.ask("POST", PATH, { body: INPUT });
       expect((await change(free.id, free)).body).toEqual({ ...free, value: null });
-      expect(told(await change(free.id, { ...free, scopes: [] }))).toEqual(needsScope);
+      expect(reported(await change(free.id, { ...free, scopes: [] }))).toEqual(needsScope);
       expect((await change(free.id, { scoped_teams: [], scoped_organizations: [] })).status).toBe(200);
       for (const [field, ids, detail] of [
         ["scoped_teams", [1], emptyTeams],
@@ -128,7 +128,7 @@ describe("personal keys", () => {
       ] as const) {
         const { body: bound } = await server.ask("POST", PATH, { body: { ...INPUT, [field]: ids } });
         expect(bound[field]).toEqual(ids);
-        expect(told(await change(bound.id, { label: "x", [field]: [] }))).toEqual([400, field, detail]);
+        expect(reported(await change(bound.id, { label: "x", [field]: [] }))).toEqual([400, field, detail]);
         expect((await server.ask("GET", `${PATH}${bound.id}/`)).body).toEqual({ ...bound, value: null });
         expect((await change(bound.id, { ...bound, value: null })).status).toBe(200);
         expect((await change(bound.id, { [field]: null })).body[field]).toEqual([]);

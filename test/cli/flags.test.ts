@@ -225,7 +225,7 @@ test("a rollout is what was asked for: none, all for variants, fractions in the 
     ).filters.groups.map(({ rollout_percentage: percent }) => percent);
   };
   const variants = ["--variant", "a=50", "--variant", "b=50"];
-  for (const [key, options, told, groups] of [
+  for (const [key, options, reported, groups] of [
     ["alone", [], "matches nobody yet: add --rollout", []],
     ["paid", ["--payload", "1"], "matches nobody yet: add --rollout", []],
     ["varied", variants, "its rollout is 100%", [100]],
@@ -234,7 +234,7 @@ test("a rollout is what was asked for: none, all for variants, fractions in the 
     ["nobody", ["--rollout", "0"], "its rollout is 0%", [0]],
   ] as const) {
     const { stdout } = await flagkeep(["flags", "create", key, ...options, ...at]);
-    expect([key, stdout]).toEqual([key, expect.stringContaining(told)]);
+    expect([key, stdout]).toEqual([key, expect.stringContaining(reported)]);
     expect(await groupsOf(key)).toEqual([...groups]);
   }
   // A number is set even if the stored one is read as it.

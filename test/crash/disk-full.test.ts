@@ -122,8 +122,8 @@ async function expectStill(server: ServerProcess, acknowledged: string[]): Promi
   expect((await fetch(`${server.url}/_readiness`)).status).toBe(503);
   // A write that failed at the same moment is told until the disk was looked at again.
   const health = await until(async () => {
-    const told = await flagkeep(["healthcheck", "--data-dir", server.dataDir]);
-    return told.stderr.includes("capture: The disk is almost full") && told;
+    const reported = await flagkeep(["healthcheck", "--data-dir", server.dataDir]);
+    return reported.stderr.includes("capture: The disk is almost full") && reported;
   }, "the healthcheck tells it");
   expect(health.code).toBe(1);
   expect((await flagkeep(["healthcheck", "--role", "flags", "--data-dir", server.dataDir])).code).toBe(0);

@@ -14,12 +14,12 @@ async function interrupted(script: string) {
   const reader = child.stdout.getReader();
   const decoder = new TextDecoder();
   let said = "";
-  for (let isTold = false; ; ) {
+  for (let isReported = false; ; ) {
     const { value, done } = await reader.read();
     if (done) break;
     said += decoder.decode(value);
-    if (!isTold && said.includes("begun\n")) {
-      isTold = true;
+    if (!isReported && said.includes("begun\n")) {
+      isReported = true;
       child.kill("SIGTERM");
     }
   }

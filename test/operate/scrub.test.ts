@@ -94,8 +94,8 @@ describe("corruption is named", () => {
       harm(dataDir);
       const { code, found } = await scrub(dataDir);
       expect([code, found.ok, corruptParts(found)]).toEqual([1, false, [part]]);
-      const told = await flagkeep(["scrub", "--data-dir", dataDir]);
-      expect([told.code, told.stdout]).toEqual([1, expect.stringContaining(`CORRUPT  ${part}`)]);
+      const reported = await flagkeep(["scrub", "--data-dir", dataDir]);
+      expect([reported.code, reported.stdout]).toEqual([1, expect.stringContaining(`CORRUPT  ${part}`)]);
       const status = await flagkeep(["status", "--data-dir", dataDir]);
       expect(status.stdout).toContain(`CORRUPTION in ${part}`);
     });

@@ -74,7 +74,7 @@ export class LiveEvents {
         const appended = journal.append(lane, entries);
         if (this.streams.size === 0) return appended;
         return appended.then((first) => {
-          this.tell(lane, first, entries instanceof PreparedLines ? entries.entries() : entries);
+          this.send(lane, first, entries instanceof PreparedLines ? entries.entries() : entries);
           return first;
         });
       },
@@ -87,7 +87,7 @@ export class LiveEvents {
     return this.streams.open({ ...reader, rows: 0, skipped: 0, lookAt }, signal);
   }
 
-  private tell(lane: Lane, first: number, entries: readonly EntryJson[]): void {
+  private send(lane: Lane, first: number, entries: readonly EntryJson[]): void {
     const readers = [...this.streams];
     for (const [index, written] of entries.entries()) {
       const entry = typeof written === "string" ? written : Buffer.from(written).toString();

@@ -13,12 +13,12 @@ export interface StreamedRows {
 /**
  * Runs a statement. DuckDB's library reports no error after the first rows: they just end. The error is detected
  * because it ends the transaction. @param connection without a transaction, and used exclusively
- * @param options.isToldWhy runs the statement again to find the cause of a late error
+ * @param options.isReasonKnown runs the statement again to find the cause of a late error
  */
 export async function streamedRows(
   connection: DuckDBConnection,
   sql: string,
-  { isToldWhy: hasReason = true } = {},
+  { isReasonKnown: hasReason = true } = {},
 ): Promise<StreamedRows> {
   await connection.run("BEGIN TRANSACTION READ ONLY");
   const result = await connection.stream(sql).catch(async (error) => {

@@ -30,7 +30,7 @@ interface Stream {
   /** The project key that opened it; the stream ends when the key does. */
   readonly key: string;
   /** The last configuration sent to the client. */
-  told: string;
+  sentConfiguration: string;
 }
 
 export interface FlagEventsDeps {
@@ -105,8 +105,14 @@ export class FlagEvents {
       throw new HttpError(401, "authentication_error", "authentication_failed", detail);
     }
     const present = this.deps.configurationOf(project.id);
-    const stream: Stream = { project, key, told: request.headers.get("last-event-id") || present };
-    return this.streams.open(stream, request.signal, `id: ${stream.told}`, () => this.tell(stream, present));
+    const stream: Stream = {
+      project,
+      key,
+      sentConfiguration: request.headers.get("last-event-id") || present,
+    };
+    return this.streams.open(stream, request.signal, `id: ${stream.sentConfiguration}`, () =>
+      this.send(stream, present),
+    );
   }
 
   private look(): void {
@@ -120,13 +126,13 @@ export class FlagEvents {
       }
       const configuration = present.get(id) ?? this.deps.configurationOf(id);
       present.set(id, configuration);
-      this.tell(stream, configuration);
+      this.send(stream, configuration);
     }
   }
 
-  private tell(stream: Stream, configuration: string): void {
-    if (stream.told === configuration) return;
-    stream.told = configuration;
+  private send(stream: Stream, configuration: string): void {
+    if (stream.sentConfiguration === configuration) return;
+    stream.sentConfiguration = configuration;
     const data = JSON.stringify({ type: "refetchEvaluation", etag: `"${configuration}"` });
     this.streams.send(stream, `id: ${configuration}\nevent: message\ndata: ${data}\n\n`);
   }

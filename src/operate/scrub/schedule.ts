@@ -28,7 +28,7 @@ export function startScrubs(
     ]);
     if (child.signalCode !== null) return;
     if (output === "") log.error({ error: error.trim() }, "failed to run the scheduled scrub");
-    else tell(JSON.parse(output) as Scrub, log);
+    else logResult(JSON.parse(output) as Scrub, log);
   });
   return {
     async stop() {
@@ -39,7 +39,7 @@ export function startScrubs(
   };
 }
 
-function tell({ ok, bytes, ms, parts }: Scrub, log: Pick<Log, "info" | "error">): void {
+function logResult({ ok, bytes, ms, parts }: Scrub, log: Pick<Log, "info" | "error">): void {
   if (ok) log.info({ bytes, ms }, "scrub finished without corruption");
   else log.error({ damage: parts.flatMap(({ damage }) => damage) }, "scrub found corruption");
 }

@@ -120,7 +120,7 @@ async function startWorker(start: WorkerStart): Promise<Worker> {
     https = listenSecurely(app, { config, log, tls, isShared: true }) ?? https;
   };
   if (start.certificate !== null) useCertificate(start.certificate);
-  const tell = () =>
+  const notify = () =>
     report({
       type: "figures",
       figures: {
@@ -130,17 +130,17 @@ async function startWorker(start: WorkerStart): Promise<Worker> {
       },
     });
   report({ type: "listening", port: http.port! });
-  setInterval(tell, reportEveryMs);
+  setInterval(notify, reportEveryMs);
   return {
     certificate: ({ certificate }) => useCertificate(certificate),
     overrides: (command) => void overrides.add(command.overrides, true),
-    report: tell,
+    report: notify,
     async stop() {
       await Promise.race([Promise.all([http.stop(), https?.stop()]), sleep(inFlightMs)]);
       await Promise.all([https?.stop(true), http.stop(true)]);
       await overrides.settle(overridesSettleMs);
       await traces?.stop();
-      tell();
+      notify();
       // The last report may still be in the stream's buffer.
       await new Promise<void>((resolve) => void process.stdout.write("", () => resolve()));
       process.exit(0);

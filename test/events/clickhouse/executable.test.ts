@@ -168,8 +168,8 @@ test("a backup has everything but the events, up to the last one acknowledged, a
       events: null,
     });
     await server.stop();
-    const told = await flagkeep(["export", "events", "-", "--format", "ndjson", "--data-dir", dataDir]);
-    expect([told.code, told.stdout, told.stderr.trim().split("\n")]).toEqual([
+    const reported = await flagkeep(["export", "events", "-", "--format", "ndjson", "--data-dir", dataDir]);
+    expect([reported.code, reported.stdout, reported.stderr.trim().split("\n")]).toEqual([
       1,
       "",
       [expect.stringContaining("kept in ClickHouse. Set --events-url")],

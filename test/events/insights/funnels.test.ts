@@ -162,8 +162,8 @@ describe("a funnel", () => {
       funnel({ funnelsFilter: { funnelVizType: "trends", funnelFromStep: 0, funnelToStep: 1 } }),
     );
     expect(bob.data[on(2)]).toBe(100);
-    const told = await compute({ ...query, breakdownFilter: { breakdown: "source" } });
-    expect(told.map(({ breakdown_value }) => breakdown_value[0]).sort()).toEqual(["", "ad", "it's"]);
+    const reported = await compute({ ...query, breakdownFilter: { breakdown: "source" } });
+    expect(reported.map(({ breakdown_value }) => breakdown_value[0]).sort()).toEqual(["", "ad", "it's"]);
   });
 
   test("tells how long people took, from which step to which", async () => {

@@ -37,7 +37,12 @@ async function flagWithHistory(server: TestServer) {
   return { id, created, entries: body.results as Entry[], patch };
 }
 
-const told = ({ name, tags, active, filters }: Record<string, unknown>) => ({ name, tags, active, filters });
+const reported = ({ name, tags, active, filters }: Record<string, unknown>) => ({
+  name,
+  tags,
+  active,
+  filters,
+});
 
 test("a revert puts back what a change and those after it changed, as one more change", async () => {
   using server = new TestServer();
@@ -51,8 +56,8 @@ test("a revert puts back what a change and those after it changed, as one more c
   expect(one.body).toMatchObject({ name: "Shown", tags: ["web"], active: true });
   expect(one.body.filters.multivariate ?? null).toBeNull();
   const all = await revert(entries[2]!.id);
-  expect(told({ ...all.body, filters: all.body.filters.groups })).toEqual(
-    told({ ...created, filters: created.filters.groups }),
+  expect(reported({ ...all.body, filters: all.body.filters.groups })).toEqual(
+    reported({ ...created, filters: created.filters.groups }),
   );
   const log = (await server.ask("GET", `${flagsPath}${id}/activity/`)).body;
   expect(log.total_count).toBe(6);

@@ -161,8 +161,8 @@ describe("is told", () => {
     expect(results[0].local_evaluation_issues).toEqual([issue]);
     for (const path of ["feature_flags/local_evaluation/", "feature_flags/local_evaluation/?send_cohorts"]) {
       const { flags } = (await read(path)) as { flags: { key: string; local_evaluation_issues: string[] }[] };
-      const told = Object.fromEntries(flags.map((one) => [one.key, one.local_evaluation_issues]));
-      expect(told).toMatchObject({ beta: [issue], plain: [] });
+      const reported = Object.fromEntries(flags.map((one) => [one.key, one.local_evaluation_issues]));
+      expect(reported).toMatchObject({ beta: [issue], plain: [] });
     }
     const secret = { key: "secret", is_remote_configuration: true, has_encrypted_payloads: true };
     await create("feature_flags", { ...secret, filters: { payloads: { true: "1" } } });

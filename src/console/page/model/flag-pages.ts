@@ -23,7 +23,7 @@ export function useFlagPages(filter: Record<string, string | undefined>, onError
     index < pageSize
       ? first.data?.results[index]
       : more.current.get(Math.floor(index / pageSize))?.[index % pageSize];
-  const tellView = () => {
+  const describeView = () => {
     const ids: number[] = [];
     for (let index = range.current.from; index <= range.current.to; index++) {
       const id = at(index)?.id;
@@ -31,7 +31,7 @@ export function useFlagPages(filter: Record<string, string | undefined>, onError
     }
     setInView((now) => (now.join() === ids.join() ? now : ids));
   };
-  useEffect(tellView, [first.data]);
+  useEffect(describeView, [first.data]);
 
   const view = (from: number, last: number) => {
     range.current = { from, to: last };
@@ -42,7 +42,7 @@ export function useFlagPages(filter: Record<string, string | undefined>, onError
       readFlags({ ...filter, limit: pageSize, offset: page * pageSize }).then(
         ({ results }) => {
           pages.set(page, results);
-          tellView();
+          describeView();
           redraw((count) => count + 1);
         },
         (error) => {
@@ -51,7 +51,7 @@ export function useFlagPages(filter: Record<string, string | undefined>, onError
         },
       );
     }
-    tellView();
+    describeView();
   };
   const put = (flag: Flag) => {
     const swap = (flags: Flag[]) => flags.map((other) => (other.id === flag.id ? flag : other));

@@ -268,9 +268,9 @@ describe("changes", () => {
     const reader = response.body!.getReader();
     expect(await readUntil(reader, "\n\n")).not.toContain("data:");
     own.change(flag, { active: false });
-    const told = await readUntil(reader, "data: ");
-    const data = JSON.parse(/data: (.*)/.exec(told)![1]!) as { type: string; etag: string };
-    expect(data).toEqual({ type: "refetchEvaluation", etag: `"${/^id: (.*)$/m.exec(told)![1]!}"` });
+    const reported = await readUntil(reader, "data: ");
+    const data = JSON.parse(/data: (.*)/.exec(reported)![1]!) as { type: string; etag: string };
+    expect(data).toEqual({ type: "refetchEvaluation", etag: `"${/^id: (.*)$/m.exec(reported)![1]!}"` });
     own.flag("b", when([]));
     expect(/^id: (.*)$/m.exec(await readUntil(reader, "data: "))![1]).not.toBe(data.etag);
     await reader.cancel();

@@ -27,7 +27,7 @@ describe("conditions", () => {
   ];
   test.each(ofPlan)("%j", (condition, ...expected) => {
     const file = imported(when(condition));
-    expect(file.told).toEqual([]);
+    expect(file.messages).toEqual([]);
     expect(people.map((person) => file.value("f", "p", person))).toEqual(expected);
   });
 
@@ -63,7 +63,7 @@ describe("conditions", () => {
   ];
   test.each(unsupported)("%j is reported", (condition, reason) => {
     const file = imported(when(condition));
-    expect(file.told[0]).toMatch(reason);
+    expect(file.messages[0]).toMatch(reason);
     expect([file.flag("f").active, file.value("f", "p")]).toEqual([false, false]);
   });
 });
@@ -73,7 +73,7 @@ describe("results", () => {
   const people: JsonObject[] = [{}, { email: "x@a.com" }, { email: "x@b.com" }];
   const values = (text: string) => {
     const file = imported(text);
-    expect(file.told).toEqual([]);
+    expect(file.messages).toEqual([]);
     return people.map((person) => file.value("f", "p", person));
   };
   test("a condition is the name of a variant, or null: the default", () => {
@@ -103,7 +103,7 @@ describe("results", () => {
   ];
   test.each(rows)("%s: reported", (_, text, reason) => {
     const file = imported(text);
-    expect(file.told.join("\n")).toMatch(reason);
+    expect(file.messages.join("\n")).toMatch(reason);
     expect(file.flag("f").active).toBe(false);
   });
 });
@@ -119,7 +119,7 @@ describe("fractional", () => {
     const key = { var: "targetingKey" };
     for (const by of [[], [key], [{ cat: [{ var: "$flagd.flagKey" }, key] }]]) {
       const file = of(...by, ...shares);
-      expect([file.told, file.shares("f")]).toEqual([[], { red: near(25), blue: near(75) }]);
+      expect([file.messages, file.shares("f")]).toEqual([[], { red: near(25), blue: near(75) }]);
     }
     expect(of(["red"], ["blue"]).shares("f")).toEqual({ red: near(50), blue: near(50) });
     expect(of(["red", 0], ["blue", 0]).value("f", "p")).toBe("red");
@@ -149,7 +149,7 @@ describe("fractional", () => {
   ];
   test.each(rows)("%s: reported", (_, operands, reason) => {
     const file = of(...operands);
-    expect(file.told).toEqual([expect.stringMatching(reason)]);
+    expect(file.messages).toEqual([expect.stringMatching(reason)]);
     expect(file.flag("f").active).toBe(false);
   });
 });
@@ -165,6 +165,6 @@ test("evaluators that refer to each other many times end", () => {
       $evaluators,
     }),
   );
-  expect(file.told.join("\n")).toContain("more than 5000 parts");
+  expect(file.messages.join("\n")).toContain("more than 5000 parts");
   expect(file.flag("f").active).toBe(false);
 });

@@ -41,7 +41,7 @@ test("flagd: targeting in JsonLogic, shared evaluators, shares", () => {
       $evaluators: { isTeam: { ends_with: [{ var: "email" }, "@acme.com"] } },
     }),
   );
-  expect([file.product, file.told]).toEqual(["flagd", []]);
+  expect([file.product, file.messages]).toEqual(["flagd", []]);
   expect([file.value("simple", "p"), file.flag("disabled").active]).toEqual([true, false]);
   expect(file.shares("header", { email: "x@acme.com" })).toEqual({ blue: near(25), green: near(75) });
   expect(file.value("header", "p", { country: "fr" })).toBe("blue");

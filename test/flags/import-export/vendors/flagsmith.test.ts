@@ -22,7 +22,7 @@ describe("Flagsmith", () => {
         },
       ]),
     );
-    expect([file.product, file.told]).toEqual(["Flagsmith", []]);
+    expect([file.product, file.messages]).toEqual(["Flagsmith", []]);
     expect(file.value("plain", "p")).toBe(true);
     expect(file.payload("limits", "p")).toBe('{"max":3}');
     expect(file.flag("off").active).toBe(false);
@@ -55,7 +55,7 @@ describe("Flagsmith", () => {
         identity_overrides: [{ identifier: "ann", identity_features: [state(true, null)] }],
       }),
     );
-    expect(file.told).toEqual([]);
+    expect(file.messages).toEqual([]);
     expect(file.value("f", "p", { plan: "pro" })).toBe(true);
     expect(file.value("f", "p", { plan: "pro", version: "1.5.0" })).toBe(false);
     expect(file.value("f", "p")).toBe(false);

@@ -41,7 +41,7 @@ segments:
     match_type: ALL_MATCH_TYPE
     constraints: [{type: NUMBER_COMPARISON_TYPE, property: age, operator: gte, value: "18"}]
 `);
-  expect([file.product, file.told]).toEqual(["Flipt", []]);
+  expect([file.product, file.messages]).toEqual(["Flipt", []]);
   expect(file.shares("flag1", { email: "x@acme.com" })).toEqual({ v1: near(60), v2: near(40) });
   expect(["v1", "v2"]).toContain(file.value("flag1", "ann") as string);
   expect(file.value("flag1", "p", { country: "de", age: 20 })).toBe("v2");

@@ -39,7 +39,7 @@ broken:
   expect(file.shares("new-admin-access", { plan: "pro" })).toEqual({ true: near(30), false: near(70) });
   expect(file.shares("banner")).toEqual({ hello: near(50), B: near(30), C: near(20) });
   expect(["slow", "retired", "broken"].map((key) => file.flag(key).active)).toEqual([false, false, false]);
-  expect(file.told).toEqual([
+  expect(file.messages).toEqual([
     "slow, the default rule: its progressive rollout changes with time, which is not supported",
     "broken, rule 1: its query is invalid: a quotation mark is missing",
   ]);

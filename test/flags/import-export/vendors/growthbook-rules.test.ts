@@ -36,7 +36,7 @@ describe("conditions", () => {
   };
   test.each(rows)("%j", (condition, without, a, b) => {
     const file = imported(withRule({ condition }, { savedGroups }));
-    expect(file.told).toEqual([]);
+    expect(file.messages).toEqual([]);
     expect(people.map((person) => file.value("f", "p", person))).toEqual([without, a, b]);
   });
 
@@ -60,7 +60,7 @@ describe("conditions", () => {
   ];
   test.each(unsupported)("%j is reported", (condition, reason) => {
     const file = imported(withRule({ condition }, { savedGroups }));
-    expect(file.told).toEqual([expect.stringMatching(reason)]);
+    expect(file.messages).toEqual([expect.stringMatching(reason)]);
     expect([file.flag("f").active, file.value("f", "p", { plan: "a" })]).toEqual([false, false]);
   });
 });
@@ -109,21 +109,21 @@ describe("rules", () => {
     const undefinedRemoved = JSON.parse(json({ force: true, ...rule }));
     const text = json({ features: { f: { defaultValue: false, rules: [undefinedRemoved] } } });
     const file = imported(text);
-    expect(file.told).toEqual([expect.stringMatching(reason)]);
+    expect(file.messages).toEqual([expect.stringMatching(reason)]);
     expect(file.flag("f").active).toBe(false);
   });
 
   test("coverage without effect on who gets it may have any attribute", () => {
     const file = imported(withRule({ coverage: 1, hashAttribute: "company" }));
-    expect([file.told, file.value("f", "p")]).toEqual([[], true]);
+    expect([file.messages, file.value("f", "p")]).toEqual([[], true]);
   });
 
   test("an experiment between off and on is exact before a default of off", () => {
     const rule = { key: "t", variations: [false, true], coverage: 0.5 };
     const of = (defaultValue: boolean) =>
       imported(json({ features: { f: { defaultValue, rules: [rule] } } }));
-    expect([of(false).told, of(false).shares("f")]).toEqual([[], { true: near(25), false: near(75) }]);
-    expect(of(true).told).toEqual([
+    expect([of(false).messages, of(false).shares("f")]).toEqual([[], { true: near(25), false: near(75) }]);
+    expect(of(true).messages).toEqual([
       "f, rule 1 (t): some users get no value while others continue with the next rule",
     ]);
   });
@@ -153,9 +153,12 @@ describe("rules", () => {
       { force: true, coverage: 0.4, ...(seed === undefined ? {} : { seed }) },
     ];
     const same = imported(json({ features: { f: { defaultValue: false, rules: rules(undefined) } } }));
-    expect([same.told, same.shares("f", { plan: "a" })]).toEqual([[], { true: near(40), false: near(60) }]);
+    expect([same.messages, same.shares("f", { plan: "a" })]).toEqual([
+      [],
+      { true: near(40), false: near(60) },
+    ]);
     const other = imported(json({ features: { f: { defaultValue: false, rules: rules("x") } } }));
-    expect(other.told).toEqual(["f, rule 2: its percentage is bucketed independently of rule 1"]);
+    expect(other.messages).toEqual(["f, rule 2: its percentage is bucketed independently of rule 1"]);
   });
 });
 
@@ -176,7 +179,7 @@ describe("prerequisites", () => {
       },
     });
     const file = imported(text);
-    expect(file.told).toEqual([]);
+    expect(file.messages).toEqual([]);
     for (const key of ["gated", "passed"])
       expect([file.value(key, "p", { plan: "a" }), file.value(key, "p")]).toEqual([true, false]);
   });
@@ -198,7 +201,7 @@ describe("prerequisites", () => {
         ],
       }),
     );
-    expect(file.told).toEqual([]);
+    expect(file.messages).toEqual([]);
     expect([file.value("child", "p", { plan: "a" }), file.value("child", "p")]).toEqual([true, false]);
   });
 });

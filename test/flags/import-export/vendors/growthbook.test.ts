@@ -35,7 +35,7 @@ describe("GrowthBook", () => {
         },
       }),
     );
-    expect([file.product, file.told]).toEqual(["GrowthBook", []]);
+    expect([file.product, file.messages]).toEqual(["GrowthBook", []]);
     expect(file.value("plain", "p")).toBe(true);
     expect(file.shares("rollout")).toEqual({ true: near(20), false: near(80) });
     // Whoever is outside of a rule's coverage goes on to the next one.
@@ -70,6 +70,6 @@ describe("GrowthBook", () => {
     expect(file.environment).toBe("production");
     expect([file.value("on", "p"), file.value("on", "p", { plan: "free" })]).toEqual([true, false]);
     expect([file.flag("off").active, file.flag("exp").active]).toEqual([false, false]);
-    expect(file.told[0]).toContain("exp, rule 1: a rule of the type experiment-ref");
+    expect(file.messages[0]).toContain("exp, rule 1: a rule of the type experiment-ref");
   });
 });

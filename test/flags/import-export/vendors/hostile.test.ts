@@ -247,7 +247,7 @@ describe.each(Object.entries(products))("%s", (_, { flag, file }) => {
   const paths = pathsIn(flag);
   test("as written, nothing is lost", () => {
     const read = imported(json(file({ good: withoutDependencies(flag), f: flag })));
-    expect(read.told).toEqual([]);
+    expect(read.messages).toEqual([]);
     expect([read.flag("good").active, read.flag("f").active]).toEqual([true, true]);
   });
 
@@ -260,12 +260,12 @@ describe.each(Object.entries(products))("%s", (_, { flag, file }) => {
           if (broken !== undefined && has(broken, path)) broken = replaced(broken, path, value);
         const read = imported(json(file({ good: withoutDependencies(flag), f: broken ?? null })));
         expect(read.flag("good").active).toBe(true);
-        expect(read.told.filter((line) => line.startsWith("good,"))).toEqual([]);
+        expect(read.messages.filter((line) => line.startsWith("good,"))).toEqual([]);
         const isRead = read.document.flags.some(({ key }) => key === "f");
         const isOn = read.document.flags.some(({ key, active }) => key === "f" && active === true);
         if (isOn && read.flag("f").active !== true)
-          expect(read.told.filter((line) => line.startsWith("f,"))).not.toEqual([]);
-        expect(isRead || read.told.some((line) => line.includes(", the flag: "))).toBe(true);
+          expect(read.messages.filter((line) => line.startsWith("f,"))).not.toEqual([]);
+        expect(isRead || read.messages.some((line) => line.includes(", the flag: "))).toBe(true);
       }),
       { numRuns: 25 },
     );

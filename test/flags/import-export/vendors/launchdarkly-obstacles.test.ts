@@ -92,7 +92,7 @@ describe("is off, with a line", () => {
   ];
   test.each(rows)("%s", (_, text, reason) => {
     const file = imported(text);
-    expect([file.told.length, file.told[0]]).toEqual([1, expect.stringMatching(reason)]);
+    expect([file.messages.length, file.messages[0]]).toEqual([1, expect.stringMatching(reason)]);
     expect([file.flag("f").active, file.value("f", "p", { plan: "a" })]).toEqual([false, false]);
   });
 });
@@ -101,14 +101,14 @@ describe("is on", () => {
   test("a rollout by another attribute that everyone gets", () => {
     const all = { variations: [{ variation: 0, weight: 100_000 }], bucketBy: "email" };
     const file = imported(one(withRule({ variation: undefined, rollout: all })));
-    expect([file.told, file.value("f", "p", { plan: "a" })]).toEqual([[], true]);
+    expect([file.messages, file.value("f", "p", { plan: "a" })]).toEqual([[], true]);
   });
 
   test("a reference with one part, and the user's contexts of a segment", () => {
     const reference = imported(
       one(withRule({ clauses: [clause({ attribute: "/a~1b", contextKind: "user" })] })),
     );
-    expect([reference.told, reference.value("f", "p", { "a/b": "a" })]).toEqual([[], true]);
+    expect([reference.messages, reference.value("f", "p", { "a/b": "a" })]).toEqual([[], true]);
     const segment = imported(ofSegment({ includedContexts: [{ contextKind: "user", values: ["p"] }] }));
     expect([segment.value("f", "p"), segment.value("f", "q")]).toEqual([true, false]);
   });
@@ -121,7 +121,7 @@ describe("is on", () => {
       ],
     };
     const file = imported(one(withRule({ variation: undefined, rollout: part })));
-    expect([file.told, file.value("f", "p", { plan: "a" })]).toEqual([[], true]);
+    expect([file.messages, file.value("f", "p", { plan: "a" })]).toEqual([[], true]);
   });
 
   test("both booleans, and false alone", () => {
@@ -138,7 +138,7 @@ describe("is on", () => {
 
 test("flags that are deleted or archived are left out with a line", () => {
   const data = imported(json({ flags: { f: withRule({}), gone: { deleted: true, version: 2 } } }));
-  expect([data.told, data.document.flags.length]).toEqual([["gone, the flag: is deleted"], 1]);
+  expect([data.messages, data.document.flags.length]).toEqual([["gone, the flag: is deleted"], 1]);
   const flag = (key: string, archived: boolean) => ({
     key,
     archived,
@@ -146,7 +146,7 @@ test("flags that are deleted or archived are left out with a line", () => {
     environments: { production: { on: true, fallthrough: { variation: 0 } } },
   });
   const api = imported(json({ items: [flag("f", false), flag("old", true)] }));
-  expect([api.told, api.document.flags.length]).toEqual([["old, the flag: is archived"], 1]);
+  expect([api.messages, api.document.flags.length]).toEqual([["old, the flag: is archived"], 1]);
 });
 
 test("prerequisites: a parent that is off is never met, whatever its off variation is", () => {
@@ -158,7 +158,7 @@ test("prerequisites: a parent that is off is never met, whatever its off variati
   });
   const file = imported(json({ flags: { parent, one: child(0), two: child(1) } }));
   expect([file.value("one", "p"), file.value("two", "p")]).toEqual([false, false]);
-  expect(file.told).toEqual([
+  expect(file.messages).toEqual([
     "parent, off variation: everyone was served true; here a disabled flag has no value",
   ]);
 });
@@ -169,7 +169,7 @@ test("dependents of a flag that is switched off are off, too, with their own lin
   const file = imported(
     json({ flags: { grandchild: needs("child"), child: needs("bad"), bad, good: withRule({}) } }),
   );
-  expect(file.told).toEqual([
+  expect(file.messages).toEqual([
     "grandchild, prerequisites: it depends on the flag child, which is imported turned off",
     "child, prerequisites: it depends on the flag bad, which is imported turned off",
     'bad, rule 1: the operator "like" has no counterpart',

@@ -55,7 +55,9 @@ describe("LaunchDarkly", () => {
   test("answers of the API: targets, rules, shares, in their order", () => {
     const file = imported(json({ items: [boolean], totalCount: 1 }));
     expect([file.product, file.environment]).toEqual(["LaunchDarkly", "production"]);
-    expect(file.told).toEqual([`new-checkout, its key: was "new.checkout": use the new key in your code`]);
+    expect(file.messages).toEqual([
+      `new-checkout, its key: was "new.checkout": use the new key in your code`,
+    ]);
     expect(file.flag("new-checkout")).toMatchObject({ name: "New checkout", active: true, tags: ["web"] });
     expect(file.value("new-checkout", "vip", { plan: "trial" })).toBe(true);
     expect(file.value("new-checkout", "x", { plan: "trial", age: 70 })).toBe(false);
@@ -129,7 +131,7 @@ describe("LaunchDarkly", () => {
         },
       }),
     );
-    expect(file.told).toEqual([]);
+    expect(file.messages).toEqual([]);
     expect(file.shares("button", { country: "de" })).toEqual({ blue: near(10), "variant-3": near(90) });
     expect(file.shares("button")).toEqual({ blue: near(50), "variant-2": near(30), "variant-3": near(20) });
     // Those who do not meet the prerequisite get the off variation.
@@ -162,7 +164,7 @@ describe("LaunchDarkly", () => {
         const rules = [{ clauses: [{ attribute: "x", ...clause, negate }], variation: 0 }];
         const flag = { on: true, variations: [true, false], rules, fallthrough: { variation: 1 } };
         const file = imported(json({ flags: { f: flag }, segments: {} }));
-        expect(file.told).toEqual([]);
+        expect(file.messages).toEqual([]);
         expect(file.value("f", "p", yes)).toBe(!negate);
         expect(file.value("f", "p", no)).toBe(negate);
         // A clause is false for those who lack the attribute, negated or not (contract, import 3).
@@ -178,7 +180,7 @@ describe("LaunchDarkly", () => {
     };
     const flag = { on: true, variations: [true, false], rules: [rule], fallthrough: { variation: 1 } };
     const file = imported(json({ flags: { f: flag, g: { ...flag, rules: [] } } }));
-    expect(file.told).toEqual(["f, rule 1: it uses contexts of kind company"]);
+    expect(file.messages).toEqual(["f, rule 1: it uses contexts of kind company"]);
     expect([file.flag("f").active, file.flag("g").active]).toEqual([false, true]);
   });
 

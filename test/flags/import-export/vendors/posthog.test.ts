@@ -69,7 +69,7 @@ describe("PostHog", () => {
       }),
     );
     expect([file.product, file.keepsShares, file.remarks]).toEqual(["PostHog", true, []]);
-    expect(file.told).toEqual([
+    expect(file.messages).toEqual([
       expect.stringMatching(/^of-cohort, rule 1: .*references a cohort by the ID 7/),
     ]);
     expect(file.value("of-cohort", "p")).toBe(false);

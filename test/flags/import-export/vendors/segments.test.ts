@@ -8,7 +8,7 @@ const imported = foreignImports();
 const people: JsonObject[] = [{}, { plan: "a" }, { plan: "b" }];
 const valuesOf = (text: string) => {
   const file = imported(text);
-  expect(file.told).toEqual([]);
+  expect(file.messages).toEqual([]);
   return people.map((person) => file.value("f", "p", person));
 };
 
@@ -84,7 +84,7 @@ describe("Flagsmith", () => {
     ];
     const feature_states = [state(true, { feature_state_value: "blue" })];
     const file = imported(json({ feature_states, project: {}, identity_overrides }));
-    expect([file.told, file.value("f", "p"), file.value("f", "q")]).toEqual([[], "red", "blue"]);
+    expect([file.messages, file.value("f", "p"), file.value("f", "q")]).toEqual([[], "red", "blue"]);
   });
 
   const rows: [name: string, file: string, reason: RegExp][] = [
@@ -123,7 +123,7 @@ describe("Flagsmith", () => {
   ];
   test.each(rows)("%s: reported", (_, text, reason) => {
     const file = imported(text);
-    expect(file.told).toEqual([expect.stringMatching(reason)]);
+    expect(file.messages).toEqual([expect.stringMatching(reason)]);
     expect(file.flag("f").active).toBe(false);
   });
 });
@@ -225,14 +225,14 @@ describe("Flipt", () => {
         }),
       );
     const without = variant({}, [{ key: "x" }]);
-    expect(without.told).toEqual([
+    expect(without.messages).toEqual([
       "f, rule 1: its distributions add up to 60%, so the flag is off for the other matching users",
     ]);
     expect(without.shares("f", { plan: "a" })).toEqual({ x: near(60), false: near(40) });
     const other = [{ key: "x" }, { key: "y", default: true }];
     expect(variant({}, other).shares("f", { plan: "a" })).toEqual({ x: near(60), y: near(40) });
     expect(variant({ distributions: [] }, other).value("f", "p", { plan: "a" })).toBe("y");
-    expect(variant({ distributions: [] }, [{ key: "x" }]).told).toEqual([
+    expect(variant({ distributions: [] }, [{ key: "x" }]).messages).toEqual([
       "f, rule 1: it has no distribution, so the flag is off for matching users",
     ]);
   });
@@ -268,7 +268,7 @@ describe("Flipt", () => {
   ];
   test.each(rows)("%s: reported", (_, text, reason) => {
     const read = imported(text);
-    expect(read.told.join("\n")).toMatch(reason);
+    expect(read.messages.join("\n")).toMatch(reason);
     expect([read.flag("f").active, read.value("f", "p")]).toEqual([false, false]);
   });
 });
@@ -298,7 +298,7 @@ describe("GO Feature Flag", () => {
 
   test("percentages are relative to their sum", () => {
     const file = imported(flag({ defaultRule: { percentage: { on: 1, off: 3 } } }));
-    expect([file.told, file.shares("f")]).toEqual([[], { true: near(25), false: near(75) }]);
+    expect([file.messages, file.shares("f")]).toEqual([[], { true: near(25), false: near(75) }]);
   });
 
   const step = { date: "2026-01-01T00:00:00Z" };
@@ -351,7 +351,7 @@ describe("GO Feature Flag", () => {
   ];
   test.each(rows)("%s: reported", (_, text, reason) => {
     const file = imported(text);
-    expect(file.told).toEqual([expect.stringMatching(reason)]);
+    expect(file.messages).toEqual([expect.stringMatching(reason)]);
     expect([file.flag("f").active, file.value("f", "p")]).toEqual([false, false]);
   });
 
@@ -359,6 +359,6 @@ describe("GO Feature Flag", () => {
     const file = imported(
       flag({ targeting: [{ disable: true, query: "(" }], defaultRule: { variation: "on" } }),
     );
-    expect([file.told, file.value("f", "p")]).toEqual([[], true]);
+    expect([file.messages, file.value("f", "p")]).toEqual([[], true]);
   });
 });

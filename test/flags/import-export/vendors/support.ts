@@ -63,7 +63,9 @@ function imported(metadata: Metadata, organizationId: string, text: string, envi
   const { set } = new FlagSets(metadata, () => []).of(project.id);
   return {
     ...reading,
-    told: [...reading.notMapped, ...notTaken].map(({ flag, part, reason }) => `${flag}, ${part}: ${reason}`),
+    messages: [...reading.notMapped, ...notTaken].map(
+      ({ flag, part, reason }) => `${flag}, ${part}: ${reason}`,
+    ),
     /** A flag of the document, and whether it is on after the import. */
     flag: (key: string): FlagItem => ({
       ...reading.document.flags.find((flag) => flag.key === key)!,

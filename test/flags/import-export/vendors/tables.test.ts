@@ -10,7 +10,7 @@ const imported = foreignImports();
 describe("a condition for a person without the attribute", () => {
   test.each(conditionRows)("%s", (_, text, without, a, b) => {
     const file = imported(text);
-    expect(file.told).toEqual([]);
+    expect(file.messages).toEqual([]);
     const people: JsonObject[] = [{}, { plan: "a" }, { plan: "b" }];
     const values = people.map((properties) => file.value("f", "p", properties));
     expect(values).toEqual([without, a, b]);
@@ -29,7 +29,7 @@ describe("a flag without rules", () => {
     const ofClients = json({ version: 2, features: [{ name: "f", enabled: true, strategies: [] }] });
     for (const text of [unleashExport([]), ofClients]) {
       const file = imported(text);
-      expect([file.told, file.value("f", "p")]).toEqual([[], true]);
+      expect([file.messages, file.value("f", "p")]).toEqual([[], true]);
     }
   });
 
@@ -38,7 +38,7 @@ describe("a flag without rules", () => {
     const ofClients = json({ features: [{ name: "f", enabled: true, strategies: [strategy] }] });
     for (const text of [unleashExport([{ ...strategy, featureName: "f" }]), ofClients]) {
       const file = imported(text);
-      expect(file.told).toEqual(["f, strategies: all are disabled, so the flag is off for everyone"]);
+      expect(file.messages).toEqual(["f, strategies: all are disabled, so the flag is off for everyone"]);
       expect(file.value("f", "p")).toBe(false);
     }
   });
@@ -75,7 +75,7 @@ describe("a flag without rules", () => {
     );
     expect(["yes", "no", "v"].map((key) => file.value(key, "p"))).toEqual([true, false, false]);
     expect(["yes", "no", "v"].map((key) => file.flag(key).active)).toEqual([true, false, false]);
-    expect(file.told[0]).toBe("v, the flag: it has no distribution, so it is off for everyone");
+    expect(file.messages[0]).toBe("v, the flag: it has no distribution, so it is off for everyone");
   });
 
   test("PostHog: off for everyone", () => {
@@ -106,7 +106,7 @@ describe("obstacles", () => {
         },
       }),
     );
-    expect(file.told.map((line) => line.split(":")[0])).toEqual([
+    expect(file.messages.map((line) => line.split(":")[0])).toEqual([
       "bad, rule 1",
       "bad, rule 1",
       "bad, rule 3",

@@ -41,7 +41,11 @@ describe("segments", () => {
   ];
   test.each(forms)("%s", (_, text) => {
     const file = imported(text);
-    expect([file.told, file.value("f", "p", { plan: "a" }), file.value("f", "p")]).toEqual([[], true, false]);
+    expect([file.messages, file.value("f", "p", { plan: "a" }), file.value("f", "p")]).toEqual([
+      [],
+      true,
+      false,
+    ]);
   });
 
   test("without constraints everyone is in one; an export that does not contain them is reported", () => {
@@ -52,9 +56,9 @@ describe("segments", () => {
           { segments: [{ id: 1, name: "eu", ...segment }] },
         ),
       );
-    expect([of({ constraints: [] }).told, of({ constraints: [] }).value("f", "p")]).toEqual([[], true]);
+    expect([of({ constraints: [] }).messages, of({ constraints: [] }).value("f", "p")]).toEqual([[], true]);
     const named = of({});
-    expect(named.told).toEqual([
+    expect(named.messages).toEqual([
       "f, rule 1 (strategy default): the constraints of the segment eu are not in the file",
     ]);
     expect([named.flag("f").active, named.value("f", "p")]).toEqual([false, false]);
@@ -87,7 +91,7 @@ test("features of its API have their strategies per environment", () => {
     { name: "f", environments: [environment("development", []), environment("production", [strategy()])] },
   ];
   const file = imported(json({ features }));
-  expect([file.environment, file.told]).toEqual(["production", []]);
+  expect([file.environment, file.messages]).toEqual(["production", []]);
   expect([file.value("f", "p", { plan: "a" }), file.value("f", "p")]).toEqual([true, false]);
   expect(imported(json({ features }), "development").value("f", "p")).toBe(true);
 });
@@ -118,7 +122,7 @@ describe("dependencies", () => {
   ];
   test.each(forms)("%s", (_, text) => {
     const file = imported(text);
-    expect(file.told).toEqual([]);
+    expect(file.messages).toEqual([]);
     expect([file.value("f", "p", { plan: "a" }), file.value("f", "p")]).toEqual([true, false]);
   });
 
@@ -128,24 +132,24 @@ describe("dependencies", () => {
     const variants = ["red", "green", "blue"].map((name) => ({ name, weight: 1 }));
     const varied = { name: "parent", enabled: true, strategies: [], variants };
     const some = imported(json({ version: 2, features: [child({ variants: ["red", "green"] }), varied] }));
-    expect(some.told).toEqual([]);
+    expect(some.messages).toEqual([]);
     for (const person of ["a", "b", "c", "d", "e", "g"])
       expect(some.value("f", person)).toBe(some.value("parent", person) !== "blue");
     const named = imported(json({ version: 2, features: [child({ variants: "red" }), varied] }));
-    expect([named.told, named.flag("f").active]).toEqual([
+    expect([named.messages, named.flag("f").active]).toEqual([
       [expect.stringMatching(/"red" .*are not names/)],
       false,
     ]);
     const grandparent = { name: "top", enabled: true, strategies: [] };
     const nested = { ...parent, dependencies: [{ feature: "top" }] };
     const chain = imported(json({ version: 2, features: [child({}), nested, grandparent] }));
-    expect([chain.told, chain.flag("f").active, chain.flag("parent").active]).toEqual([
+    expect([chain.messages, chain.flag("f").active, chain.flag("parent").active]).toEqual([
       ["f, parent flags: the parent flag parent depends on another flag itself"],
       false,
       true,
     ]);
     const missing = imported(json({ version: 2, features: [child({})] }));
-    expect([missing.told, missing.flag("f").active]).toEqual([
+    expect([missing.messages, missing.flag("f").active]).toEqual([
       ["f, parent flags: the flag parent is not in the file"],
       false,
     ]);
@@ -160,7 +164,7 @@ describe("variants", () => {
       variant("green", 3, { weightType: "fix" }),
     ];
     const file = imported(client({ strategies: [strategy()], variants }));
-    expect(file.told).toEqual([]);
+    expect(file.messages).toEqual([]);
     expect([file.value("f", "ann", { plan: "a" }), file.value("f", "bob", { plan: "a" })]).toEqual([
       "red",
       "red",
@@ -173,7 +177,7 @@ describe("variants", () => {
     const file = imported(
       client({ strategies: [strategy({ variants: [variant("red", 1000)] }), strategy()] }),
     );
-    expect(file.told).toEqual([
+    expect(file.messages).toEqual([
       "f, rule 2 (strategy default): some users get the flag without a variant, and others with one",
     ]);
     expect(file.flag("f").active).toBe(false);
@@ -183,7 +187,7 @@ describe("variants", () => {
 describe("percentages", () => {
   test("of which one is missing are for no one, in all clients", () => {
     const file = imported(client({ strategies: [rollout({ stickiness: "default" })] }));
-    expect(file.told).toEqual([
+    expect(file.messages).toEqual([
       "f, rule 1 (strategy flexibleRollout): its percentage is missing, so it matches no one",
     ]);
     expect(file.value("f", "p")).toBe(false);
@@ -220,7 +224,7 @@ describe("percentages", () => {
   ];
   test.each(rows)("%s", (_, strategies, reason) => {
     const file = imported(client({ strategies }));
-    expect(file.told).toEqual(reason === undefined ? [] : [expect.stringMatching(reason)]);
+    expect(file.messages).toEqual(reason === undefined ? [] : [expect.stringMatching(reason)]);
     expect(file.flag("f").active).toBe(reason === undefined);
   });
 });
@@ -255,7 +259,7 @@ describe("constraints", () => {
   ];
   test.each(rows)("%s", (_, constraints, reason) => {
     const file = imported(client({ strategies: [strategy({ constraints })] }));
-    expect(file.told).toEqual([expect.stringMatching(reason)]);
+    expect(file.messages).toEqual([expect.stringMatching(reason)]);
     expect(file.flag("f").active).toBe(false);
   });
 });

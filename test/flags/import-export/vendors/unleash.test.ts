@@ -56,7 +56,7 @@ describe("Unleash", () => {
 
   test("exports: strategies are a choice, variants their shares, parents are needed", () => {
     const file = imported(json(exported));
-    expect([file.product, file.environment, file.told]).toEqual(["Unleash", "development", []]);
+    expect([file.product, file.environment, file.messages]).toEqual(["Unleash", "development", []]);
     expect(file.flag("demo")).toMatchObject({ name: "A demo", tags: ["web"] });
     expect(file.shares("demo")).toEqual({ false: near(100) });
     const inEurope = { appName: "shop", region: "EU-west" };
@@ -93,7 +93,7 @@ describe("Unleash", () => {
     expect(file.value("f", "p", { n: 5, v: "2.0.0" })).toBe(true);
     expect(file.value("f", "p", { n: 6, v: "2.0.0" })).toBe(false);
     expect(file.value("f", "p", { v: "1.0.0" })).toBe(true);
-    expect(file.told[0]).toBe(
+    expect(file.messages[0]).toBe(
       "g, rule 1 (strategy remoteAddress): the strategy remoteAddress has no counterpart",
     );
     expect(file.flag("g").active).toBe(false);

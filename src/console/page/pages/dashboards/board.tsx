@@ -59,7 +59,7 @@ export function Board<Tile extends { id: number; layouts: Record<string, unknown
 }) {
   const stored = readLayout(tiles);
   const [draft, setDraft] = useState<{ id: number; rects: readonly Rect[] }>();
-  const [told, setTold] = useState("");
+  const [reported, setReported] = useState("");
   // Elements that change their place in the document lose the focus.
   const focused = useRef<HTMLElement | null>(null);
   useLayoutEffect(() => {
@@ -68,7 +68,7 @@ export function Board<Tile extends { id: number; layouts: Record<string, unknown
 
   const arrange = (id: number, rects: readonly Rect[]) => {
     const { x, y, w: width, h } = rects.find((rect) => rect.id === id)!;
-    setTold(w.placed(x + 1, y + 1, width, h));
+    setReported(w.placed(x + 1, y + 1, width, h));
     if (!isSameLayout(rects, stored)) onArrange(rects);
   };
   const drag = (event: PointerEvent, rect: Rect, isResize: boolean) => {
@@ -167,7 +167,7 @@ export function Board<Tile extends { id: number; layouts: Record<string, unknown
         );
       })}
       <p class="unseen" role="status">
-        {told}
+        {reported}
       </p>
     </div>
   );
