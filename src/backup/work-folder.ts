@@ -99,9 +99,9 @@ export async function cleanUpWorkFolder(dataDir: string): Promise<void> {
 
 /** Renamed first, so that concurrent writes cannot create files in the folder. */
 function dropFolder(folder: string): void {
-  const gone = `${folder}.gone`;
-  if (existsSync(folder)) renameSync(folder, gone);
-  rmSync(gone, { recursive: true, force: true });
+  const deleted = `${folder}.gone`;
+  if (existsSync(folder)) renameSync(folder, deleted);
+  rmSync(deleted, { recursive: true, force: true });
 }
 
 async function clean(base: string): Promise<PendingDeletion> {

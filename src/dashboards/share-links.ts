@@ -121,13 +121,13 @@ export function revokeShareLink(
   { projectId, id, by, now }: { projectId: number; id: number; by: Author; now: Date },
 ): void {
   metadata.change((t) => {
-    const gone = t
+    const revoked = t
       .delete(shareLink)
       .where(and(eq(shareLink.projectId, projectId), eq(shareLink.id, id)))
       .returning()
       .get();
-    if (gone === undefined) throw new NotFoundError(undefined, `share link ${id}`);
-    record(t, gone, "deleted", by, now);
+    if (revoked === undefined) throw new NotFoundError(undefined, `share link ${id}`);
+    record(t, revoked, "deleted", by, now);
   });
 }
 

@@ -16,8 +16,8 @@ export async function pullStream(
   work: (sink: (bytes: Uint8Array) => Promise<void>, signal: AbortSignal) => Promise<void>,
   onWaited: (ms: number) => void,
 ): Promise<RpcBytes> {
-  const gone = new AbortController();
-  const signals = [clientSignal(), gone.signal, AbortSignal.timeout(lastsMs)];
+  const disconnected = new AbortController();
+  const signals = [clientSignal(), disconnected.signal, AbortSignal.timeout(lastsMs)];
   const signal = AbortSignal.any(signals.filter((one) => one !== undefined));
   let hand = Promise.withResolvers<Uint8Array | undefined>();
   let taken = Promise.withResolvers<void>();
@@ -52,7 +52,7 @@ export async function pullStream(
         resolve();
       }
     } finally {
-      gone.abort();
+      disconnected.abort();
       await done;
     }
   }

@@ -197,14 +197,14 @@ export class ImportProgress implements Disposable {
     this[Symbol.dispose]();
     this.isCreated = false;
     this.logged = undefined;
-    const gone = join(this.parent, `gone-${crypto.randomUUID()}`);
+    const deleted = join(this.parent, `gone-${crypto.randomUUID()}`);
     try {
-      renameSync(this.folder, gone);
+      renameSync(this.folder, deleted);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
       throw error;
     }
-    rmSync(gone, { recursive: true, force: true });
+    rmSync(deleted, { recursive: true, force: true });
   }
 
   /** For the rows of persons and groups of all files; not created here. */

@@ -68,22 +68,22 @@ export function editedObject(json: string, cut: readonly string[], more: string)
   let from = 0;
   let at = 1;
   let members = 0;
-  let gone = 0;
+  let deleted = 0;
   while (cut.length > 0 && nextMember(json, at, span)) {
     const before = skipSpace(json, at);
     at = endOfValue(json, span.valueStart, tally);
     if (cut.includes(memberName(json, span))) {
       const behind = skipSpace(json, at);
-      const isFirst = members === gone;
+      const isFirst = members === deleted;
       left += json.slice(from, isFirst ? span.nameStart - 1 : before);
       from = isFirst && json.charCodeAt(behind) === comma ? behind + 1 : at;
-      gone++;
+      deleted++;
     }
     members++;
   }
   left += json.slice(from, -1);
   if (more === "") return `${left}}`;
-  const isEmpty = cut.length > 0 ? members === gone : skipSpace(json, 1) === json.length - 1;
+  const isEmpty = cut.length > 0 ? members === deleted : skipSpace(json, 1) === json.length - 1;
   return isEmpty ? `{${more}}` : `${left},${more}}`;
 }
 

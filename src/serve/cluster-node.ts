@@ -61,7 +61,7 @@ export class ClusterNode implements SharedState {
   private problem: PostgresUnreachableError | null = null;
   private readonly chores: PeriodicTasks;
   /** Called when another node is no longer alive. */
-  onServerGone: () => void = () => undefined;
+  onNodeStopped: () => void = () => undefined;
 
   private constructor(
     readonly address: PostgresAddress,
@@ -238,7 +238,7 @@ export class ClusterNode implements SharedState {
   private async noteLife(): Promise<void> {
     const before = this.living;
     this.living = await sendHeartbeat(this.postgres, this.node);
-    if (before.some(({ id }) => !this.living.some((node) => node.id === id))) this.onServerGone();
+    if (before.some(({ id }) => !this.living.some((node) => node.id === id))) this.onNodeStopped();
     this.loading = await readLoading(this.postgres);
     if (this.isLoaded || this.isPaused) this.loadedAt = performance.now();
     const [warning] = this.warnings;

@@ -292,7 +292,7 @@ export class FlagkeepServer {
     this.retention.start();
     if (sendsWebhooks) this.webhooks.start();
     void this.countCohorts(interrupted);
-    if (this.shared !== undefined) this.shared.onServerGone = () => void this.takeOverCohorts();
+    if (this.shared !== undefined) this.shared.onNodeStopped = () => void this.takeOverCohorts();
     this.status.state = "ready";
     void this.sqliteCheck.run();
     return this.url;

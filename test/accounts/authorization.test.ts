@@ -333,7 +333,7 @@ describe("every route, every alias", () => {
       organizationId: server.first.organization.id,
       level: "owner",
     });
-    const gone = createKey(
+    const deleted = createKey(
       server.metadata,
       { userEmail: "gone@example.com", label: "x", scopes: ["*"] },
       { now: server.now },
@@ -344,7 +344,7 @@ describe("every route, every alias", () => {
       none: null,
       wrong: "phx_wrong",
       expired,
-      deactivated: gone,
+      deactivated: deleted,
       "public project key": server.first.project.api_key,
     };
     for (const route of routes) {

@@ -14,19 +14,19 @@ const none: Rules = { last: 0, daily: 0, weekly: 0 };
 const now = new Date("2026-03-10T12:00:00Z");
 
 describe("what goes", () => {
-  const cases: { name: string; times: string[]; rules: Partial<Rules>; gone: string[] }[] = [
-    { name: "nothing when there is nothing", times: [], rules: { last: 1 }, gone: [] },
+  const cases: { name: string; times: string[]; rules: Partial<Rules>; expectedRemoved: string[] }[] = [
+    { name: "nothing when there is nothing", times: [], rules: { last: 1 }, expectedRemoved: [] },
     {
       name: "all but the newest n",
       times: ["2026-03-01T00:00:00Z", "2026-03-03T00:00:00Z", "2026-03-02T00:00:00Z"],
       rules: { last: 2 },
-      gone: ["2026-03-01T00:00:00Z"],
+      expectedRemoved: ["2026-03-01T00:00:00Z"],
     },
     {
       name: "the newest stays, even without a rule",
       times: ["2026-03-01T00:00:00Z", "2026-03-03T00:00:00Z"],
       rules: {},
-      gone: ["2026-03-01T00:00:00Z"],
+      expectedRemoved: ["2026-03-01T00:00:00Z"],
     },
     {
       name: "of each day its newest; days without one do not count",
@@ -38,26 +38,26 @@ describe("what goes", () => {
         "2026-03-09T09:00:00Z",
       ],
       rules: { daily: 2 },
-      gone: ["2026-03-01T01:00:00Z", "2026-03-01T23:59:59Z", "2026-03-09T08:00:00Z"],
+      expectedRemoved: ["2026-03-01T01:00:00Z", "2026-03-01T23:59:59Z", "2026-03-09T08:00:00Z"],
     },
     {
       name: "weeks begin on Monday",
       // The 1st is a Sunday, the 2nd a Monday.
       times: ["2026-02-28T00:00:00Z", "2026-03-01T23:00:00Z", "2026-03-02T01:00:00Z", "2026-03-08T01:00:00Z"],
       rules: { weekly: 2 },
-      gone: ["2026-02-28T00:00:00Z", "2026-03-02T01:00:00Z"],
+      expectedRemoved: ["2026-02-28T00:00:00Z", "2026-03-02T01:00:00Z"],
     },
     {
       name: "what one rule keeps, stays",
       times: ["2026-01-10T00:00:00Z", "2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z", "2026-03-02T06:00:00Z"],
       rules: { last: 2, weekly: 3 },
-      gone: [],
+      expectedRemoved: [],
     },
   ];
-  for (const { name, times, rules, gone } of cases) {
+  for (const { name, times, rules, expectedRemoved } of cases) {
     test(name, () => {
       const removed = backupsToRemove(times.map(good), { ...none, ...rules }, now);
-      expect(removed.map(({ createdAt }) => createdAt)).toEqual(gone);
+      expect(removed.map(({ createdAt }) => createdAt)).toEqual(expectedRemoved);
     });
   }
 

@@ -70,12 +70,12 @@ test("the server goes on when nobody reads its log any more", async () => {
     stderr += String(part);
   });
   const exited = new Promise((done) => child.on("close", done));
-  const url = await new Promise<string>((found, gone) => {
+  const url = await new Promise<string>((found, reject) => {
     child.stdout.on("data", (part) => {
       const line = /listening on (\S+)/.exec(String(part));
       if (line !== null) found(line[1]!);
     });
-    void exited.then((code) => gone(new Error(`It ended with ${code}: ${stderr}`)));
+    void exited.then((code) => reject(new Error(`It ended with ${code}: ${stderr}`)));
   });
   child.stdout.destroy();
   const send = async () => {

@@ -84,7 +84,7 @@ beforeAll(async () => {
       world.dataDir,
     ]);
     expect(created).toMatchObject({ stderr: "", code: 0 });
-    const gone = await flagkeep([
+    const deleted = await flagkeep([
       "flags",
       "delete",
       "deleted-before",
@@ -93,7 +93,7 @@ beforeAll(async () => {
       "--data-dir",
       world.dataDir,
     ]);
-    expect(gone).toMatchObject({ stderr: "", code: 0 });
+    expect(deleted).toMatchObject({ stderr: "", code: 0 });
     leaveForLater(world.dataDir);
   }
   rmSync(directory.dataDir, { recursive: true });

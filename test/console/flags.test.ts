@@ -90,13 +90,13 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
   });
 
   test("a deleted flag is restored from the message, and from the list of deleted flags", async () => {
-    const gone = await make({
+    const deleted = await make({
       key: "short-lived",
       filters: { groups: [{ properties: [], rollout_percentage: 30 }] },
     });
     const { page, context, errors } = await open();
     const deleteIt = async () => {
-      await page.goto(`/console/flags/${gone.id}`);
+      await page.goto(`/console/flags/${deleted.id}`);
       await page.getByRole("button", { name: "Actions" }).click();
       await page.getByRole("button", { name: "Delete", exact: true }).click();
       const dialog = page.getByRole("dialog", { name: "Delete: short-lived" });
@@ -107,7 +107,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     await deleteIt();
     await page.getByRole("button", { name: "Undo" }).click();
     await page.getByRole("heading", { level: 1, name: "short-lived" }).waitFor();
-    expect((await read(gone.id)).deleted).toBe(false);
+    expect((await read(deleted.id)).deleted).toBe(false);
 
     await deleteIt();
     await page.getByLabel("Status").selectOption("Deleted");
@@ -115,10 +115,10 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     await page.getByRole("button", { name: /^Restore: short-lived/ }).click();
     await page.getByText("short-lived restored").waitFor();
     await page.getByText("0 flags", { exact: true }).waitFor();
-    const restored = await read(gone.id);
+    const restored = await read(deleted.id);
     expect(restored).toMatchObject({ key: "short-lived", deleted: false });
     expect(restored.filters.groups![0]!.rollout_percentage).toBe(30);
-    await server.api(flagPath(gone.id), { method: "PATCH", body: { deleted: true } });
+    await server.api(flagPath(deleted.id), { method: "PATCH", body: { deleted: true } });
     await context.close();
     expect(errors).toEqual([]);
   });

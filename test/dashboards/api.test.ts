@@ -136,8 +136,8 @@ describe("dashboards and insights", () => {
     expect((await arrange(Array.from({ length: 1_001 }, () => ({ id: one })))).status).toBe(400);
     await server.ask("POST", "/api/projects/1/dashboards/", { body: { name: "E" } });
     for (const path of ["dashboards", "insights"]) {
-      const gone = await server.ask("POST", `/api/projects/1/${path}/`, { body: { deleted: true } });
-      expect([path, gone.status, gone.body.deleted]).toEqual([path, 201, true]);
+      const deleted = await server.ask("POST", `/api/projects/1/${path}/`, { body: { deleted: true } });
+      expect([path, deleted.status, deleted.body.deleted]).toEqual([path, 201, true]);
     }
     await server.ask("PATCH", "/api/projects/1/dashboards/1/", { body: { pinned: true } });
     const list = await server.ask("GET", "/api/projects/1/dashboards/");

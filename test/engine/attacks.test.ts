@@ -136,14 +136,14 @@ test("callers leave long function calls behind: the query of another caller wait
   await restarted(["--query-timeout", "30s"]);
   const pids = await server.enginePids();
   const before = await server.engineSeconds();
-  const gone = Array.from({ length: 4 }, () => {
+  const deleted = Array.from({ length: 4 }, () => {
     const abort = new AbortController();
     const slow = "SELECT levenshtein(repeat('a', 1000000), repeat('b', 1000000))";
     return { abort, asked: ask(slow, { signal: abort.signal }).catch(() => undefined) };
   });
   await until(async () => (await server.engineSeconds()) > before + 1, "the calls run");
-  for (const { abort } of gone) abort.abort();
-  await Promise.all(gone.map(({ asked }) => asked));
+  for (const { abort } of deleted) abort.abort();
+  await Promise.all(deleted.map(({ asked }) => asked));
   const begin = performance.now();
   const answers = await Promise.all([
     ask("SELECT 1 AS one"),
@@ -244,7 +244,7 @@ test("a query ends when whoever asked has gone", async () => {
   // On a busy machine the queries would end by the usual limit before they have run for a second.
   await restarted(["--query-timeout", "30s"]);
   const before = await server.engineSeconds();
-  const gone = Array.from({ length: 4 }, () => {
+  const deleted = Array.from({ length: 4 }, () => {
     const abort = new AbortController();
     const asked = ask(
       "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range + b.range = 7",
@@ -255,8 +255,8 @@ test("a query ends when whoever asked has gone", async () => {
     return { abort, asked };
   });
   await until(async () => (await server.engineSeconds()) > before + 1, "the queries run");
-  for (const { abort } of gone) abort.abort();
-  await Promise.all(gone.map(({ asked }) => asked));
+  for (const { abort } of deleted) abort.abort();
+  await Promise.all(deleted.map(({ asked }) => asked));
   const begin = performance.now();
   expect((await ask("SELECT count(*) FROM events")).status).toBe(200);
   expect(performance.now() - begin).toBeLessThan(5_000);

@@ -213,14 +213,14 @@ describe("a query ends when the program that asked", () => {
 
   test("has gone", async () => {
     const before = await server.engineSeconds();
-    const gone = Array.from({ length: 4 }, () => {
+    const deleted = Array.from({ length: 4 }, () => {
       const abort = new AbortController();
       const asked = callOverHttp(server, "query_events", { sql: slow }, abort.signal).catch(() => "gone");
       return { abort, asked };
     });
     await untilTheyRun(before);
-    for (const { abort } of gone) abort.abort();
-    expect(await Promise.all(gone.map(({ asked }) => asked))).toEqual(gone.map(() => "gone"));
+    for (const { abort } of deleted) abort.abort();
+    expect(await Promise.all(deleted.map(({ asked }) => asked))).toEqual(deleted.map(() => "gone"));
     await expectCapacity();
   }, 60_000);
 

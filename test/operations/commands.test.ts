@@ -372,8 +372,8 @@ test.each([
   const blank = await flagkeep(["cohorts", "set", String(id), "--name", " ", ...inProject]);
   expect(blank).toEqual({ code: 2, stdout: "", stderr: "flagkeep: The name may not be blank.\n" });
   expect(await json(["cohorts", "delete", String(id)], inProject)).toMatchObject({ id, deleted: true });
-  const gone = await flagkeep(["cohorts", "delete", String(id), ...inProject]);
-  expect(gone).toEqual({ code: 1, stdout: "", stderr: `flagkeep: Cohort ${id} does not exist.\n` });
+  const deleted = await flagkeep(["cohorts", "delete", String(id), ...inProject]);
+  expect(deleted).toEqual({ code: 1, stdout: "", stderr: `flagkeep: Cohort ${id} does not exist.\n` });
 });
 
 describe("servers", () => {

@@ -91,6 +91,6 @@ test("DELETE and `persons delete`: the person goes, its events stay, and that is
   // Without a running server.
   const alone = await flagkeep(["persons", "delete", "bob", "--data-dir", directory.dataDir, "--json"]);
   expect(JSON.parse(alone.stdout)).toMatchObject({ state: "deleted" });
-  const gone = await flagkeep(["persons", "get", "bob", "--data-dir", directory.dataDir]);
-  expect(gone).toMatchObject({ code: 1, stdout: "" });
+  const removed = await flagkeep(["persons", "get", "bob", "--data-dir", directory.dataDir]);
+  expect(removed).toMatchObject({ code: 1, stdout: "" });
 }, 120_000);

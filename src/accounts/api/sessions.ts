@@ -146,7 +146,7 @@ const startedAnswers = {
   },
   ...rejections,
 };
-const goneResponse = { 204: { description: "Gone." } };
+const deletedResponse = { 204: { description: "Gone." } };
 
 const ClaimInput = object({
   email: optional(string({ max: 320 })),
@@ -320,7 +320,7 @@ export function sessionRoutes({ metadata, nodeCount: nodes }: SessionDeps): Rout
       summary: "Delete all other sessions of the current user",
       description: "Not allowed in a session created with a restricted key.",
       tag: tagName,
-      answers: goneResponse,
+      answers: deletedResponse,
       handle: (call) => {
         if (!isUnlimited(call.limits)) {
           throw permissionDenied("A session created with a restricted key can delete only itself.");
@@ -333,7 +333,7 @@ export function sessionRoutes({ metadata, nodeCount: nodes }: SessionDeps): Rout
       summary: "Delete a session of the current user",
       description: "A session created with a restricted key can delete only itself.",
       tag: tagName,
-      answers: goneResponse,
+      answers: deletedResponse,
       handle: (call) => {
         const id = readUuid(call.params, "id");
         if (!mayEnd(call, id) || !endSession(metadata, call.user.id, id)) throw notFound();

@@ -76,20 +76,20 @@ export class ClickHousePersonReplica {
     const version = changes.at(-1)!.changeId;
     const names = changedIds(changes);
     const persons = this.rows("persons", personColumns);
-    const goneUuids = new Map(names.persons.map((name) => [`${name.projectId}:${name.uuid}`, name]));
+    const deletedUuids = new Map(names.persons.map((name) => [`${name.projectId}:${name.uuid}`, name]));
     for (const copy of changedPersonRows(this.people, names.persons)) {
       await persons.add((rows) => writePerson(rows, copy, version));
-      goneUuids.delete(`${copy.projectId}:${copy.uuid}`);
+      deletedUuids.delete(`${copy.projectId}:${copy.uuid}`);
     }
-    for (const name of goneUuids.values()) await persons.add((rows) => writePerson(rows, name, version));
+    for (const name of deletedUuids.values()) await persons.add((rows) => writePerson(rows, name, version));
     await persons.end();
     const owners = this.rows("person_distinct_ids", ownerColumns);
-    const goneIds = new Map(names.owners.map((name) => [`${name.projectId}:${name.distinctId}`, name]));
+    const deletedIds = new Map(names.owners.map((name) => [`${name.projectId}:${name.distinctId}`, name]));
     for (const copy of changedDistinctIdRows(this.people, names.owners)) {
       await owners.add((rows) => writeOwner(rows, copy, version));
-      goneIds.delete(`${copy.projectId}:${copy.distinctId}`);
+      deletedIds.delete(`${copy.projectId}:${copy.distinctId}`);
     }
-    for (const name of goneIds.values()) await owners.add((rows) => writeOwner(rows, name, version));
+    for (const name of deletedIds.values()) await owners.add((rows) => writeOwner(rows, name, version));
     await owners.end();
     this.store.outside.markMirrored(version);
     pruneChanges(this.people, version);

@@ -130,7 +130,7 @@ export function reschedule(
 
 /** @throws {NotFoundError} the change does not exist, or was already applied. */
 export function unschedule({ metadata }: FlagWriteDeps, projectId: number, id: number): void {
-  const gone = metadata.change((t) =>
+  const deleted = metadata.change((t) =>
     t
       .delete(scheduledChange)
       .where(
@@ -143,7 +143,7 @@ export function unschedule({ metadata }: FlagWriteDeps, projectId: number, id: n
       .returning()
       .all(),
   );
-  if (gone.length === 0) throw new NotFoundError(undefined, `pending scheduled change ${id}`);
+  if (deleted.length === 0) throw new NotFoundError(undefined, `pending scheduled change ${id}`);
 }
 
 /** The due changes, oldest first. */

@@ -244,8 +244,8 @@ describe("a session", () => {
     const two = await fresh();
     const three = await fresh();
     const four = await fresh();
-    const gone = await server.ask("DELETE", "/api/session/", as(one));
-    expect([gone.status, gone.headers.get("set-cookie")]).toEqual([
+    const deleted = await server.ask("DELETE", "/api/session/", as(one));
+    expect([deleted.status, deleted.headers.get("set-cookie")]).toEqual([
       204,
       expect.stringContaining("Max-Age=0"),
     ]);

@@ -147,11 +147,11 @@ test("a fault behind the first rows cuts the connection; who goes leaves nothing
   await expect(broken.text()).rejects.toThrow();
   const endless = "SELECT a.range, b.range AS other FROM range(1000000) a, range(1000000) b";
   for (let round = 0; round < 4; round++) {
-    const gone = new AbortController();
-    const response = await download(endless, "text/csv", {}, gone.signal);
+    const deleted = new AbortController();
+    const response = await download(endless, "text/csv", {}, deleted.signal);
     const reader = response.body!.getReader();
     await reader.read();
-    gone.abort();
+    deleted.abort();
     await reader.cancel().catch(() => undefined);
   }
   const after = await until(async () => {
@@ -163,17 +163,17 @@ test("a fault behind the first rows cuts the connection; who goes leaves nothing
 });
 
 test("one file of a project at a time; others wait, and too many are told to come back", async () => {
-  const gone = new AbortController();
+  const deleted = new AbortController();
   const endless = "SELECT a.range, b.range AS other FROM range(1000000) a, range(1000000) b";
-  const first = await download(endless, "text/csv", {}, gone.signal);
+  const first = await download(endless, "text/csv", {}, deleted.signal);
   expect(first.status).toBe(200);
   const waiting = Array.from({ length: 17 }, () =>
-    download("SELECT 1 AS n", "text/csv", {}, gone.signal).catch(() => undefined),
+    download("SELECT 1 AS n", "text/csv", {}, deleted.signal).catch(() => undefined),
   );
   const sentAway = (await Promise.race(waiting))!;
   expect([sentAway.status, (await sentAway.json()).code]).toEqual([503, "query_busy"]);
   expect(await server.query("SELECT 2 AS n")).toEqual([{ n: 2 }]);
-  gone.abort();
+  deleted.abort();
   await Promise.all(waiting);
 });
 

@@ -194,11 +194,11 @@ test("a stored override counts also when the flag's continuity was switched off"
 
 test("the queue goes on when the client of its first request has disconnected", async () => {
   using server = start();
-  const gone = new AbortController();
-  const sent = withAbortSignal(gone.signal, () =>
+  const deleted = new AbortController();
+  const sent = withAbortSignal(deleted.signal, () =>
     half(server, { distinct_id: user, $anon_distinct_id: anon }),
   );
-  gone.abort();
+  deleted.abort();
   await sent;
   await until(() => pending(server, user).half, "the override is stored");
   expect(server.callers).toEqual([undefined]);

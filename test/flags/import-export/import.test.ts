@@ -99,11 +99,11 @@ describe("a whole project", () => {
 
   test("a cohort that was deleted is named, so that its id is not taken for another one's", () => {
     using projects = new TwoProjects();
-    const gone = projects.cohort(1, "Gone", {
+    const deleted = projects.cohort(1, "Gone", {
       properties: { type: "AND", values: [person("a", "exact", "b")] },
     });
-    projects.flag(1, "refers", { filters: when([inCohort(gone)]), active: false });
-    updateCohort(projects.metadata, { projectId: 1, id: gone, by: 1 }, { deleted: true }, now);
+    projects.flag(1, "refers", { filters: when([inCohort(deleted)]), active: false });
+    updateCohort(projects.metadata, { projectId: 1, id: deleted, by: 1 }, { deleted: true }, now);
     const document = projects.document(1);
     expect(document).toMatchObject({
       cohorts: [],

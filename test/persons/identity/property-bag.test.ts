@@ -166,8 +166,8 @@ describe("times", () => {
     bag.unset("early", live(3));
     bag.boundUnsetNames();
     expect(bag.unsetTimes.size).toBe(unsetNamesMax);
-    const gone = ["early", ...names].filter((name) => !bag.unsetTimes.has(name));
-    expect(gone).toEqual(["early", ...names.slice(0, 4)]);
+    const deleted = ["early", ...names].filter((name) => !bag.unsetTimes.has(name));
+    expect(deleted).toEqual(["early", ...names.slice(0, 4)]);
   });
 
   test("a name that is not well-formed is the one that can be stored, however it is written", () => {

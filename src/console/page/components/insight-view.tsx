@@ -133,9 +133,9 @@ function Trend({
       ...(isBefore && sameAs >= 0 ? { sameAs, names: periodNames(result.days ?? []) } : {}),
     };
   });
-  const ofStatus = (isGone: boolean) =>
+  const ofStatus = (isDeleted: boolean) =>
     current.reduce(
-      (sum, { status, data }) => sum + (isGone === (status === "dormant") ? (data.at(-1) ?? 0) : 0),
+      (sum, { status, data }) => sum + (isDeleted === (status === "dormant") ? (data.at(-1) ?? 0) : 0),
       0,
     );
   // Daily persons may overlap, and averages and formulas do not add up.

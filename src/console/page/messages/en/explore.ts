@@ -126,8 +126,8 @@ export const explore = {
     resurrecting: "Resurrecting",
     dormant: "Dormant",
   } as Record<string, string>,
-  lifecycleSummary: (now: number, gone: number) =>
-    `${counted(now, "person", "people")} in the last period. Inactive: ${number(gone)}.`,
+  lifecycleSummary: (now: number, lost: number) =>
+    `${counted(now, "person", "people")} in the last period. Inactive: ${number(lost)}.`,
   retentionCell: (began: string, later: number) => (later === 0 ? began : `${began}, ${number(later)} later`),
   retentionSummary: (people: number) => counted(people, "person", "people"),
   began: "Cohort",
