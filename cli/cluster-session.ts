@@ -36,7 +36,7 @@ export class ClusterSession {
   ) {}
 
   /** Copies the store. @throws {PostgresUnreachableError} @throws {PostgresRejectedError} */
-  static async begin(address: PostgresAddress): Promise<ClusterSession> {
+  static async start(address: PostgresAddress): Promise<ClusterSession> {
     const folder = mkdtempSync(join(tmpdir(), "flagkeep-command-"));
     process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
     const postgres = new Postgres(address, { connections, name: "command" });

@@ -74,7 +74,7 @@ export async function openClusterSession(command: Command): Promise<boolean> {
     return false;
   }
   const { ClusterSession } = await import("./cluster-session.ts");
-  session = await ClusterSession.begin(address);
+  session = await ClusterSession.start(address);
   reportedFolder = getDataDir(options);
   command.setOptionValue("dataDir", session.folder);
   return true;

@@ -21,7 +21,7 @@ export class TerminalBar {
       this.end();
       this.label = label;
       this.startedAt = performance.now();
-      this.bar = this.begin(total);
+      this.bar = this.start(total);
     }
     const text = (count: number) => (counted === "bytes" ? formatBytes(count) : `${count} ${counted}`);
     const seconds = Math.max((performance.now() - this.startedAt) / 1_000, 0.001);
@@ -41,7 +41,7 @@ export class TerminalBar {
     this.label = "";
   }
 
-  private begin(total: number): cliProgress.SingleBar {
+  private start(total: number): cliProgress.SingleBar {
     const bar = new cliProgress.SingleBar(
       {
         format:

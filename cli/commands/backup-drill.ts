@@ -69,7 +69,7 @@ export const drill = backupCommand(new Command("drill"), destinationSettings, Dr
       const folder = mkdtempSync(join(resolve(options.workDir ?? tmpdir()), "flagkeep-drill-"));
       const home = process.cwd();
       try {
-        const began = performance.now();
+        const started = performance.now();
         const { manifest, dataDir } = await withProgress(options, (progress) =>
           restoreBackup(source, join(folder, "data"), {
             keys,
@@ -117,7 +117,7 @@ export const drill = backupCommand(new Command("drill"), destinationSettings, Dr
           ok: true,
           created_at: manifest.created_at,
           projects,
-          restore_seconds: secondsBetween(began, restored),
+          restore_seconds: secondsBetween(started, restored),
           start_seconds: counts === undefined ? null : secondsBetween(restored, performance.now()),
           events: counts === undefined ? null : projects.reduce((sum, { events }) => sum + events, 0),
         };

@@ -96,10 +96,10 @@ export async function manifestFrom(source: BackupSource, keys: BackupKeys): Prom
 export async function getKind(source: BackupSource): Promise<"file" | "encrypted" | "pieces"> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of source.stream(0, ageMagic.length)) chunks.push(chunk);
-  const begin = Buffer.concat(chunks);
-  if (begin.equals(ageMagic)) return "encrypted";
-  if (begin[0] === "{".charCodeAt(0)) return "pieces";
-  if (!begin.subarray(0, zstdMagic.length).equals(zstdMagic)) {
+  const start = Buffer.concat(chunks);
+  if (start.equals(ageMagic)) return "encrypted";
+  if (start[0] === "{".charCodeAt(0)) return "pieces";
+  if (!start.subarray(0, zstdMagic.length).equals(zstdMagic)) {
     throw new BackupCorruptError("beginning", `${source.name} is not a Flagkeep backup`);
   }
   return "file";

@@ -24,7 +24,7 @@ import { HashedFile } from "./hashed-file.ts";
 /** The process that has the event store open. */
 export interface CheckpointHolder {
   /** Writes a checkpoint, if that is possible now, and then holds checkpoints for this long. */
-  begin(ms: number): Promise<void>;
+  start(ms: number): Promise<void>;
   /** Extends the hold to this long from now. */
   hold(ms: number): Promise<void>;
   release(): Promise<void>;
@@ -68,7 +68,7 @@ async function copyStores(
 ): Promise<boolean> {
   const from = paths(dataDir);
   const to = paths(folder);
-  await holder?.begin(holdMs);
+  await holder?.start(holdMs);
   const before = await headers(from.events);
   const holding = setInterval(() => void holder?.hold(holdMs).catch(() => undefined), holdMs / 4);
   try {

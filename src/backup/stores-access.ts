@@ -38,7 +38,7 @@ export async function withQuiescedStores<Result>(
 function engineHolder(inUse: DirectoryInUseError): CheckpointHolder {
   const engine = new EngineClient();
   return {
-    async begin(ms) {
+    async start(ms) {
       try {
         await engine.askPatiently("holdCheckpoints", { ms, checkpointFirst: true }, engineStartMs);
       } catch (error) {

@@ -139,8 +139,8 @@ export class SharedPeople {
   around(identity: IdentityStore): IdentityStore {
     return {
       cursor: (lane) => identity.cursor(lane),
-      begin: async (lane) => {
-        const step = await identity.begin(lane);
+      start: async (lane) => {
+        const step = await identity.start(lane);
         const shared: IdentityStep = {
           add: (batch) => step.add(batch),
           get isFull() {

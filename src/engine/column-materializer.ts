@@ -90,10 +90,10 @@ export class ColumnMaterializer {
   }
 
   private async work(): Promise<void> {
-    const began = performance.now();
+    const started = performance.now();
     try {
       const hasMore = (await this.settings.hasSpace()) && (await this.step());
-      const tookMs = performance.now() - began;
+      const tookMs = performance.now() - started;
       this.wait(hasMore ? tookMs * (this.settings.isBusy() ? busyPauses : 1) : idleMs);
     } catch (error) {
       this.hooks.onError(error);

@@ -100,13 +100,13 @@ export async function readMessages<Message>(
   onMessage: (message: Message) => void,
 ): Promise<void> {
   const decoder = new TextDecoder();
-  let begun: string[] = [];
+  let started: string[] = [];
   for await (const chunk of stream) {
     const [first, ...others] = decoder.decode(chunk, { stream: true }).split("\n");
-    begun.push(first!);
+    started.push(first!);
     for (const next of others) {
-      const line = begun.join("");
-      begun = [next];
+      const line = started.join("");
+      started = [next];
       if (line.startsWith("{")) onMessage(JSON.parse(line) as Message);
     }
   }

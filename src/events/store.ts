@@ -39,7 +39,7 @@ export interface EventStore {
   unfinished(): { lane: Lane; last: number } | undefined;
 
   /** Fixes the end of the next batch before any other step; repeating it has no effect. */
-  begin(load: { lane: Lane; last: number }): void;
+  start(load: { lane: Lane; last: number }): void;
 
   /** Optimal and maximum number of events per load; undefined: unlimited. */
   readonly eventsPerLoad?: number;

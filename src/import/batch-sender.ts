@@ -58,8 +58,8 @@ export class BatchSender {
   }
 
   /** Prepares the reject file for the rejects of this run. */
-  begin(): void {
-    if (!this.job.isDryRun) this.rejectFile.begin(this.done.rejectBytes);
+  start(): void {
+    if (!this.job.isDryRun) this.rejectFile.start(this.done.rejectBytes);
   }
 
   /** Sends a batch: the lookup of its new events starts immediately, and it is sent after all previous ones have arrived. */

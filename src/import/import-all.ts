@@ -137,7 +137,7 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
     },
     isRead,
   );
-  piped?.beginLastPass();
+  piped?.startLastPass();
   addCounts(counts, lookups.counts);
   failures.push(...lookups.failures);
   const context = lookupContext(store);

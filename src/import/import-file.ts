@@ -78,7 +78,7 @@ class Importer {
       const imported = { counts, span, hasRejects, resumed, corruption: undefined, stopped: undefined };
       return { isStopped: false, imported: Promise.resolve(imported) };
     }
-    sender.begin();
+    sender.start();
     const corruption = await this.readAll();
     await this.flush();
     const imported = sender.finish(resumed, corruption);

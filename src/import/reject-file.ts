@@ -28,7 +28,7 @@ export class RejectFile {
   }
 
   /** Truncates to the length that an earlier run has reached: later rejects are found again. */
-  begin(bytes: number): void {
+  start(bytes: number): void {
     const found = statSync(this.path, { throwIfNoEntry: false })?.size ?? 0;
     this.bytes = Math.min(bytes, found);
     if (this.bytes === 0) {

@@ -33,9 +33,9 @@ export class TickQueue {
   private start(): void {
     for (const [who, own] of this.waiting) {
       this.waiting.delete(who);
-      const begin = own.shift()!;
+      const start = own.shift()!;
       if (own.length > 0) this.waiting.set(who, own);
-      begin();
+      start();
       return;
     }
   }

@@ -97,7 +97,7 @@ export class Metrics {
   constructor(sources: MetricSources) {
     const { dataDir, journal, supervisor, roles, corruption, shared, workers = () => [] } = sources;
     collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: loopDelayEveryMs });
-    this.beginAtZero();
+    this.startAtZero();
 
     this.gauge("flagkeep_journal_acknowledged_entries", "Journal entries fsynced since the start.", (set) => {
       for (const { lane, durable } of journal()?.state() ?? []) set({ lane }, durable);
@@ -237,7 +237,7 @@ export class Metrics {
   }
 
   /** Prometheus sees no increase in a counter that first appears above zero: its alert would not fire. */
-  private beginAtZero(): void {
+  private startAtZero(): void {
     for (const lane of lanes) this.countApplied({ lane, events: 0, duplicates: 0, dropped: 0 });
     for (const reason of Object.keys(JournalUnavailableError.reasons))
       this.rejected.inc({ role: "capture", reason }, 0);

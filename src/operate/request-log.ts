@@ -59,7 +59,7 @@ export interface RequestFigures {
 
 export class RequestLog {
   private readonly routes = new Map<string, RouteTotals>();
-  private secondBegan = 0;
+  private secondStarted = 0;
   private linesThisSecond = 0;
   private untold = 0;
   private readonly rejections: RejectedCapture[] = [];
@@ -159,7 +159,7 @@ export class RequestLog {
 
   private reportRejection(seen: CompletedRequest): void {
     const now = this.now();
-    if (now - this.secondBegan >= oneSecondMs) [this.secondBegan, this.linesThisSecond] = [now, 0];
+    if (now - this.secondStarted >= oneSecondMs) [this.secondStarted, this.linesThisSecond] = [now, 0];
     if (this.linesThisSecond >= rejectionLinesPerSecond) {
       this.untold++;
       return;

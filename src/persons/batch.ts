@@ -49,7 +49,7 @@ export interface IdentityStore {
   cursor(lane: Lane): number;
 
   /** Starts a step; only one may be open. */
-  begin(lane: Lane): IdentityStep | Promise<IdentityStep>;
+  start(lane: Lane): IdentityStep | Promise<IdentityStep>;
 }
 
 /** An event and its operations. */

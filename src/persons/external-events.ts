@@ -62,7 +62,7 @@ export class ExternalEvents {
   }
 
   /** Fixes the end of the next load. */
-  begin({ lane, last }: StartedLoad): void {
+  start({ lane, last }: StartedLoad): void {
     this.db.$client.run(
       `INSERT INTO outside_load VALUES (?1, ?2, ?3) ON CONFLICT (lane) DO UPDATE SET begun_seq = ?3`,
       [lane, this.loaded[lane], last],

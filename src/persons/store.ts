@@ -67,7 +67,7 @@ export class PeopleStore implements IdentityStore {
     return this.cursors[lane];
   }
 
-  begin(lane: Lane): PeopleStep {
+  start(lane: Lane): PeopleStep {
     this.isStepOpen = true;
     // Before reading: changes by another process from now on are detected by the next step.
     const version = this.version();

@@ -46,14 +46,14 @@ export async function duckdbInserts(events: number): Promise<number> {
   const { DuckDBInstance } = await import("@duckdb/node-api");
   const instance = await DuckDBInstance.create(join(folder, "events.duckdb"), { threads: "1" });
   const connection = await instance.connect();
-  const began = performance.now();
+  const started = performance.now();
   await connection.run(
     `CREATE TEMP TABLE staged AS SELECT * FROM read_ndjson('${path}', columns = {uuid: 'UUID', event: 'VARCHAR',
        distinct_id: 'VARCHAR', timestamp: 'TIMESTAMPTZ', properties: 'JSON'})`,
   );
   await connection.run("CREATE TABLE events AS SELECT * FROM staged ORDER BY timestamp");
   await connection.run("CHECKPOINT");
-  const seconds = (performance.now() - began) / 1_000;
+  const seconds = (performance.now() - started) / 1_000;
   connection.closeSync();
   instance.closeSync();
   rmSync(folder, { recursive: true, force: true });

@@ -80,7 +80,7 @@ function toEvent(kind: Kind, distinctId: string): EventEntry {
 
 /** Reads properties and applies events, in one step. */
 function apply(entries: readonly EventEntry[]): void {
-  const step = store.begin("realtime");
+  const step = store.start("realtime");
   for (const { items } of properties.read(entries))
     step.add({ items: items.filter((item) => item !== undefined), duplicates: [] });
   step.commit(seq);

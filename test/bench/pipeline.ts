@@ -44,14 +44,14 @@ const bytes = segments.reduce((sum, segment) => sum + segment.bytes, 0);
 const rows: Record<string, string>[] = [];
 async function measured(stage: string, work: () => Promise<unknown> | unknown): Promise<void> {
   Bun.gc(true);
-  const began = performance.now();
+  const started = performance.now();
   const before = process.cpuUsage();
   await work();
   const { user, system } = process.cpuUsage(before);
   rows.push({
     stage,
     "CPU µs/event": ((user + system) / count).toFixed(2),
-    "wall µs/event": (((performance.now() - began) * 1_000) / count).toFixed(2),
+    "wall µs/event": (((performance.now() - started) * 1_000) / count).toFixed(2),
   });
 }
 
@@ -104,7 +104,7 @@ const cpuMicros = () => {
 let writing = 0;
 await measured("identity", () => {
   for (let start = 0; start < decoded.length; start += perStep) {
-    const step = store.begin("realtime");
+    const step = store.start("realtime");
     const segments = decoded.slice(start, start + perStep);
     for (const entries of segments) for (const items of parts(entries)) step.add({ items, duplicates: [] });
     const before = cpuMicros();

@@ -64,9 +64,9 @@ const questions: { name: string; query: JsonObject; byHand: string }[] = [
 ];
 
 async function seconds(work: () => Promise<unknown>): Promise<number> {
-  const began = performance.now();
+  const started = performance.now();
   await work();
-  return (performance.now() - began) / 1_000;
+  return (performance.now() - started) / 1_000;
 }
 
 function median(values: readonly number[]): number {

@@ -126,12 +126,12 @@ const scenarios: Scenario[] = [
       const path = `${temporaryFolder()}/events.ndjson`;
       const next = peopleLike(3);
       writeFileSync(path, Array.from({ length: events }, () => `${JSON.stringify(next())}\n`).join(""));
-      const began = performance.now();
+      const started = performance.now();
       const { code, stderr } = await flagkeep(["import", path, "--data-dir", server.dataDir, "--json"]);
       if (code !== 0) throw new Error(`import: ${stderr}`);
-      const accepted = performance.now() - began;
+      const accepted = performance.now() - started;
       await untilReadable(server);
-      const readable = performance.now() - began;
+      const readable = performance.now() - started;
       const duckdb = await duckdbInserts(50_000);
       return {
         "accepted per s": (events / accepted) * 1_000,
@@ -216,10 +216,10 @@ const scenarios: Scenario[] = [
     name: "start and rest",
     ceiling: "none",
     async round() {
-      const began = performance.now();
+      const startedMs = performance.now();
       await using server = await ServerProcess.start();
       await server.post("/flags/?v=2", { token: server.token, distinct_id: "x" });
-      const started = performance.now() - began;
+      const started = performance.now() - startedMs;
       await server.query("SELECT 1");
       await Bun.sleep(3_000);
       const memory = getMemory(server.process.pid, await server.enginePids(), "Pss");

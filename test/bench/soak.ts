@@ -60,8 +60,8 @@ const peak = await measurePeak();
 const rate = Number(process.env.RATE ?? peak / 2);
 console.log(`peak ${Math.round(peak)} events/s; ${minutes} minutes at ${Math.round(rate)} a second`);
 const samples: Sample[] = [];
-const begin = performance.now();
-const end = begin + minutes * 60_000;
+const startRun = performance.now();
+const end = startRun + minutes * 60_000;
 const stream = openStream();
 await Promise.all([
   evenly(() => rate / batchEvents, sendBatch),
@@ -91,17 +91,17 @@ async function makeThings(): Promise<void> {
 
 async function sendBatch(): Promise<void> {
   const items = Array.from({ length: batchEvents }, next);
-  const began = performance.now();
+  const started = performance.now();
   const { status } = await server.batch(items);
-  waits.captures[isBackup ? "during" : "apart"].push(performance.now() - began);
+  waits.captures[isBackup ? "during" : "apart"].push(performance.now() - started);
   if (status === 200) acknowledged += items.length;
   else if (status !== 503) problems.push(`a batch was answered with ${status}`);
 }
 
 async function askFlags(): Promise<void> {
-  const began = performance.now();
+  const started = performance.now();
   const { status } = await server.post("/flags/?v=2", { api_key: server.token, distinct_id: "user-1" });
-  waits.flags[isBackup ? "during" : "apart"].push(performance.now() - began);
+  waits.flags[isBackup ? "during" : "apart"].push(performance.now() - started);
   if (status !== 200) problems.push(`flags were answered with ${status}`);
 }
 
@@ -144,7 +144,7 @@ async function evenly(perSecond: () => number, work: () => Promise<void>): Promi
 }
 
 async function makeBackups(): Promise<void> {
-  for (let due = begin + backupEveryMs; due < end; due += backupEveryMs) {
+  for (let due = startRun + backupEveryMs; due < end; due += backupEveryMs) {
     await Bun.sleep(Math.max(0, due - performance.now()));
     isBackup = true;
     const { code, stderr } = await flagkeep(["backup", "create", backups, "--data-dir", server.dataDir]);
@@ -175,7 +175,7 @@ async function takeSamples(): Promise<void> {
     const pids = [server.process.pid, ...engines];
     const memoryOf = (pid: number) => memoryBytes(pid, "Pss");
     samples.push({
-      minute: (performance.now() - begin) / 60_000,
+      minute: (performance.now() - startRun) / 60_000,
       memory: [memoryOf(server.process.pid), engines.reduce((sum, pid) => sum + memoryOf(pid), 0)],
       parts: await getParts(),
       descriptors: pids.reduce((sum, pid) => sum + filesOf(pid), 0),

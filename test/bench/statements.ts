@@ -78,11 +78,11 @@ async function peak(store: EventDatabase, work: () => Promise<void>) {
     }
   })();
   let failure: string | undefined;
-  const began = performance.now();
+  const started = performance.now();
   await work().catch((error) => {
     failure = (error as Error).message;
   });
-  const seconds = (performance.now() - began) / 1_000;
+  const seconds = (performance.now() - started) / 1_000;
   isDone = true;
   await look;
   return { seconds, computing: Math.round(computing / MiB), resident: Math.round(resident / MiB), failure };

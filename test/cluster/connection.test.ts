@@ -63,13 +63,13 @@ test("what a transaction says after its connection was lost is said to nobody", 
   await server.run("CREATE TABLE said (text text)");
   const address = parsePostgresUrl(server.url("postgres"))!;
   const postgres = new Postgres(address, { connections: 1, name: "test" });
-  const begun = Promise.withResolvers<void>();
+  const started = Promise.withResolvers<void>();
   const isNext = Promise.withResolvers<void>();
   const late = Promise.withResolvers<string>();
   const lost = postgres
     .transaction(async (t) => {
       await t`SELECT 1`;
-      begun.resolve();
+      started.resolve();
       await isNext.promise;
       await t`INSERT INTO said VALUES ('late')`.then(
         () => late.resolve("said"),
@@ -77,7 +77,7 @@ test("what a transaction says after its connection was lost is said to nobody", 
       );
     })
     .then(() => "done", String);
-  await begun.promise;
+  await started.promise;
   await server.restart();
   expect(await lost).toContain("is unavailable");
   await postgres.untilDone(() =>

@@ -376,7 +376,7 @@ function* step(model: Model, partition: number, lease: Held): Call<void> {
         if (model.nowMs + 1_000 > lease.until) return;
       }
     const deadline = lease.until - marginMs;
-    const isBegun = yield* model.transaction(() => {
+    const isStarted = yield* model.transaction(() => {
       if (!isMine()) return false;
       if (isUncertain) {
         if (state.batch === undefined) return false;
@@ -387,7 +387,7 @@ function* step(model: Model, partition: number, lease: Held): Call<void> {
       state.batch = { ...batch, deadline };
       return true;
     });
-    if (!isBegun) return;
+    if (!isStarted) return;
     const isApplied = yield* model.transaction(() => {
       if (!isMine()) return false;
       if (state.applied < batch.last) {

@@ -74,11 +74,11 @@ describe.skipIf(chromiumPath === undefined)("budgets", () => {
     }
     return median(values);
   };
-  const since = async (begin: () => Promise<unknown>, isDone: () => Promise<unknown>) => {
-    const begun = performance.now();
-    await begin();
+  const since = async (start: () => Promise<unknown>, isDone: () => Promise<unknown>) => {
+    const started = performance.now();
+    await start();
     await isDone();
-    return performance.now() - begun;
+    return performance.now() - started;
   };
 
   test("first paint of each page", async () => {
@@ -114,9 +114,9 @@ describe.skipIf(chromiumPath === undefined)("budgets", () => {
       const times: number[] = [];
       for (let step = 0; step < 120; step++) {
         scrollBy(0, 900);
-        const begun = performance.now();
+        const started = performance.now();
         await new Promise(requestAnimationFrame);
-        times.push(performance.now() - begun);
+        times.push(performance.now() - started);
       }
       return times.sort((one, other) => one - other);
     });

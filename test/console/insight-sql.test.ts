@@ -309,10 +309,11 @@ for (const [name, asked] of Object.entries(funnels)) {
         breakdown_value?: [string];
       }[];
     }>(getQuery(byDay));
-    const wanted = results.flatMap(({ days, data, reached_from_step_count: began, breakdown_value: value }) =>
-      days.flatMap((day, place) =>
-        began[place] === 0 ? [] : [JSON.stringify([value?.[0], day, began[place], data[place]])],
-      ),
+    const wanted = results.flatMap(
+      ({ days, data, reached_from_step_count: started, breakdown_value: value }) =>
+        days.flatMap((day, place) =>
+          started[place] === 0 ? [] : [JSON.stringify([value?.[0], day, started[place], data[place]])],
+        ),
     );
     expect(wanted.length).toBeGreaterThan(5);
     const rows = (await getRows(toStatement(byDay, clock))).map((row) =>

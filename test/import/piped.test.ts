@@ -91,7 +91,7 @@ test("passes read the same bytes; the last one copies nothing", async () => {
   expect(copied()).toBe(first.length);
   expect((await pass(3)).length).toBeGreaterThan(first.length);
   const before = copied();
-  piped.beginLastPass();
+  piped.startLastPass();
   expect((await pass(Number.POSITIVE_INFINITY)).equals(content)).toBe(true);
   expect(copied()).toBe(before);
   expect(arrived.reduce((sum, bytes) => sum + bytes, 0)).toBe(content.length);

@@ -146,22 +146,22 @@ test("in parts, cancelled, stopped with the server, and gone on with: all of it 
   expect([tooLarge.status, tooLarge.body.code]).toEqual([413, "request_too_large"]);
   expect((await send(`${one}parts/?offset=x`, "x")).status).toBe(400);
 
-  const begin = async () => expect((await send(`${one}start/`, "{}")).status).toBe(200);
+  const start = async () => expect((await send(`${one}start/`, "{}")).status).toBe(200);
   const works = () => until(async () => (await read(one)).progress.records > 0, "records are read");
-  await begin();
+  await start();
   await works();
   const cancelled = await send(`${one}cancel/`, "{}");
   if (cancelled.status === 200) expect(cancelled.body.state).toBe("cancelled");
   expect((await send(`${one}cancel/`, "{}")).status).toBe(409);
   if ((await read(one)).state !== "done") {
-    await begin();
+    await start();
     await works();
   }
   await server.stop();
   server = await ServerProcess.start({ directory: server.directory, args: ["--body-limit", "1MiB"] });
   const found = await read(one);
   expect(["interrupted", "done"]).toContain(found.state);
-  if (found.state === "interrupted") await begin();
+  if (found.state === "interrupted") await start();
   expect(await ended(body.id)).toMatchObject({ state: "done", summary: { read: count, accepted: count } });
   const [stored] = await server.query(
     "SELECT count(*) AS n, count(DISTINCT timestamp) AS times FROM events WHERE timestamp >= '2020-09-25'::TIMESTAMP AND event = 'old'",

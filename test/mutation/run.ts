@@ -145,9 +145,9 @@ async function baselineMs(tests: string[]): Promise<number> {
   const key = tests.join(" ");
   const known = baseline.get(key);
   if (known !== undefined) return known;
-  const began = performance.now();
+  const started = performance.now();
   if (!(await passes(tests))) throw new Error(`${key} fail without a fault`);
-  const ms = performance.now() - began;
+  const ms = performance.now() - started;
   baseline.set(key, ms);
   return ms;
 }

@@ -69,7 +69,7 @@ describe("a clock that jumps ahead", () => {
   let elapsed = 0;
   let looks = 0;
   const warnings: unknown[] = [];
-  const began = () => {
+  const started = () => {
     const retention = new Retention({
       dataDir: folder,
       rules: settings["events-retention"].parse("30d"),
@@ -96,7 +96,7 @@ describe("a clock that jumps ahead", () => {
   };
 
   test("is not believed for a day, beneath a running server and at a start", async () => {
-    const running = began();
+    const running = started();
     expect(await look(running, 0)).toBe(true);
     expect(await look(running, 3_600_000)).toBe(true);
     // Summer time, and what the network's time puts right.
@@ -106,16 +106,16 @@ describe("a clock that jumps ahead", () => {
     expect(await look(running, 3_600_000, 3_650 * day)).toBe(false);
     expect(await look(running, 3_600_000)).toBe(false);
     expect(warnings).toEqual([{ days: 3_650 }]);
-    const next = began();
+    const next = started();
     expect(await look(next, 0)).toBe(false);
     // It was wrong.
     expect(await look(next, 3_600_000, -3_650 * day)).toBe(true);
     // It is right: the machine was off for a month.
-    const later = began();
+    const later = started();
     expect(await look(later, 0, 30 * day)).toBe(false);
     expect(await look(later, day - 1)).toBe(false);
     expect(await look(later, 1)).toBe(true);
-    expect(await look(began(), 0)).toBe(true);
+    expect(await look(started(), 0)).toBe(true);
   });
 });
 

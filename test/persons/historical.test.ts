@@ -199,7 +199,7 @@ describe("historical events", () => {
       expect(people.properties(id)).toEqual(properties);
       using together = new TestPeople();
       const all = items();
-      const step = together.store.begin("realtime");
+      const step = together.store.start("realtime");
       step.add({ items: all, duplicates: [] });
       step.commit(all.at(-1)!.seq);
       expect(together.properties(id)).toEqual(properties);

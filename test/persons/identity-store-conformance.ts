@@ -28,7 +28,7 @@ async function apply(store: IdentityStore, ...items: JournalItem[]): Promise<voi
 /** Applies items as one step, in parts. */
 async function applyParts(store: IdentityStore, parts: readonly JournalItem[][]): Promise<void> {
   const items = parts.flat();
-  const step = await store.begin(getLane(items[0]!));
+  const step = await store.start(getLane(items[0]!));
   try {
     for (const part of parts) await step.add({ items: part, duplicates: [] });
     await step.commit(items.at(-1)!.seq);
@@ -69,10 +69,10 @@ export function identityStoreConformance(
       const one = await start();
       expect([one.store.cursor("realtime"), one.store.cursor("historical")]).toEqual([0, 0]);
       const item = event();
-      const step = await one.store.begin("realtime");
+      const step = await one.store.start("realtime");
       await step.add({ items: [item], duplicates: [] });
       await step.commit(item.seq + 5);
-      await (await one.store.begin("historical")).commit(3);
+      await (await one.store.start("historical")).commit(3);
       const { store } = await again(one);
       expect([store.cursor("realtime"), store.cursor("historical")]).toEqual([item.seq + 5, 3]);
     });

@@ -144,7 +144,7 @@ describe("persons are read again", () => {
     people.apply(note({ kind: "person_deleted", type: "person_deleted", details }));
     expect(isReadAgain(people)).toBeTrue();
 
-    people.store.begin("realtime").abandon();
+    people.store.start("realtime").abandon();
     expect(isReadAgain(people)).toBeTrue();
 
     const { $client } = people.db;
@@ -172,7 +172,7 @@ describe("persons are read again", () => {
     using people = filled();
     const apply = (count: number) => {
       const items = Array.from({ length: count }, (_, n) => make(n));
-      const step = people.store.begin("realtime");
+      const step = people.store.start("realtime");
       step.add({ items, duplicates: [] });
       step.commit(items.at(-1)!.seq);
     };

@@ -77,7 +77,7 @@ function apply(
 ) {
   const isHistorical = all[0]?.event.historical === true;
   for (let start = 0; start < all.length; ) {
-    const step = people.store.begin(isHistorical ? "historical" : "realtime");
+    const step = people.store.start(isHistorical ? "historical" : "realtime");
     let end = start;
     do {
       const from = end;
@@ -141,7 +141,7 @@ test("a first value that was unset is written again by the same kind of event", 
     '{"$unset":["$initial_browser"]}',
     '{"$browser":"b"}',
   ];
-  const step = people.store.begin("realtime");
+  const step = people.store.start("realtime");
   const items = scanner
     .read(texts.map((text) => Buffer.from(text)))
     .map((properties): JournalItem => ({ ...event(), properties: properties! }));

@@ -31,10 +31,10 @@ describe("the cursor", () => {
     using people = new TestPeople();
     expect(laneCursors(people.db)).toEqual({ realtime: 0, historical: 0 });
     const item = event();
-    const step = people.store.begin("realtime");
+    const step = people.store.start("realtime");
     step.add({ items: [item], duplicates: [] });
     step.commit(item.seq + 5);
-    people.store.begin("historical").commit(3);
+    people.store.start("historical").commit(3);
     people.reopen();
     expect([people.store.cursor("realtime"), people.store.cursor("historical")]).toEqual([item.seq + 5, 3]);
     expect(laneCursors(people.db)).toEqual({ realtime: item.seq + 5, historical: 3 });

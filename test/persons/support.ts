@@ -139,7 +139,7 @@ export class TestPeople implements Disposable {
   /** Applies items as one step, the first half together and then each alone; historical ones go through the historical lane. */
   apply(...items: JournalItem[]): SpikeSignal[] {
     const lane = items[0]?.historical === true ? "historical" : "realtime";
-    const step = this.store.begin(lane);
+    const step = this.store.start(lane);
     const together = items.length >> 1;
     step.add({ items: items.slice(0, together), duplicates: [] });
     for (const item of items.slice(together)) step.add({ items: [item], duplicates: [] });

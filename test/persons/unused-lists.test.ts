@@ -84,7 +84,7 @@ test("nothing is looked at or taken away while a step is open", () => {
   people.apply(set("a", { one: 1 }));
   people.delete("a");
   people.look();
-  const step = people.store.begin("realtime");
+  const step = people.store.start("realtime");
   people.tick(graceMicros);
   expect(people.lists()).toEqual(["one"]);
   step.abandon();

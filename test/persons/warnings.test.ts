@@ -114,7 +114,7 @@ describe("usage", () => {
       event({ ...tomorrow, projectId: 2 }),
     );
     const old = event({ ...today, historical: true });
-    const step = people.store.begin("historical");
+    const step = people.store.start("historical");
     step.add({
       items: [old, event({ ...today, historical: true, mode: "propertyless" })],
       duplicates: [{ projectId: 1, receivedMicros: newYearMicros + day, historical: true, count: 3 }],

@@ -118,7 +118,7 @@ describe.skipIf(programs === undefined)("a certificate by ACME", () => {
     rmSync(folder, { recursive: true, force: true });
     if (directory !== undefined) rmSync(directory.dataDir, { recursive: true, force: true });
   });
-  const begin = (workers: number) =>
+  const startRun = (workers: number) =>
     ServerProcess.start({
       directory,
       args: [...settings(), "--workers", String(workers)],
@@ -130,7 +130,7 @@ describe.skipIf(programs === undefined)("a certificate by ACME", () => {
     async (workers) => {
       rmSync(directory.dataDir, { recursive: true });
       directory = await initializedDirectory();
-      const server = await begin(workers);
+      const server = await startRun(workers);
       try {
         const first = await until(shown, "serving HTTPS");
         expect(first.names).toContain(domain);

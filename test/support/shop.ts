@@ -117,8 +117,8 @@ export function shopVisits(now: number): object[][] {
   const pick = <Value>(values: readonly Value[]) => values[Math.floor(random() ** 1.4 * values.length)]!;
   const visits = Array.from({ length: visitsCount }, (_, number) => {
     // More visits lately, fewer at weekends.
-    let began = now - random() ** 1.2 * 30 * dayMs;
-    if ([0, 6].includes(new Date(began).getUTCDay()) && random() < 0.5) began -= 2 * dayMs;
+    let started = now - random() ** 1.2 * 30 * dayMs;
+    if ([0, 6].includes(new Date(started).getUTCDay()) && random() < 0.5) started -= 2 * dayMs;
     const shared = {
       $session_id: `visit-${number}`,
       $host: "shop.example",
@@ -133,7 +133,7 @@ export function shopVisits(now: number): object[][] {
     return Array.from({ length: 1 + Math.floor(random() ** 2 * 6) }, (_, index) => ({
       event: "$pageview",
       distinct_id: `user-${number % (3 * peopleCount)}`,
-      timestamp: new Date(Math.min(now, began + index * 40_000)).toISOString(),
+      timestamp: new Date(Math.min(now, started + index * 40_000)).toISOString(),
       properties: { ...shared, $pathname: index === 0 ? pick(pages) : pick([...pages].reverse()) },
     }));
   }).flat();

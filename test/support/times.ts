@@ -11,9 +11,9 @@ const triesMax = 5;
 export async function expectWithin(limitMs: number, work: () => Promise<unknown>): Promise<void> {
   const times: number[] = [];
   while (times.length < triesMax) {
-    const begun = performance.now();
+    const started = performance.now();
     await work();
-    times.push(performance.now() - begun);
+    times.push(performance.now() - started);
     if (times.at(-1)! < limitMs) return;
   }
   throw new Error(`Not within ${limitMs} ms in any try, but in ${times.map(Math.round).join(", ")} ms.`);

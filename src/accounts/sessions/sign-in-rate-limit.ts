@@ -39,7 +39,7 @@ export class SignInLimiter {
    *
    * @throws {TooManyAttemptsError} with the seconds to wait.
    */
-  begin(address: string | undefined, email: string, now: number): SignInAttempt {
+  start(address: string | undefined, email: string, now: number): SignInAttempt {
     const network = getNetwork(address);
     const pair = `${network} ${email.trim().toLowerCase().slice(0, 320)}`;
     const failed = this.failures.get(pair);

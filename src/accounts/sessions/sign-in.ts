@@ -57,17 +57,17 @@ export class SignIn {
   async signIn(claim: Credentials, client: ClientInfo, now: Date): Promise<NewSession> {
     const { metadata } = this;
     if ("personalApiKey" in claim) {
-      const attempt = this.attempts.begin(client.address, "", now.getTime());
+      const attempt = this.attempts.start(client.address, "", now.getTime());
       const holder = authenticate(metadata, claim.personalApiKey.trim(), now);
       if (holder === undefined || holder.key.scopes.length === 0) {
         attempt.failed(undefined);
         throw authenticationFailed("This personal API key is invalid.");
       }
       const failedBefore = attempt.succeeded(holder.user.id);
-      return this.begin(holder.user, client, failedBefore, now, holder.key.id);
+      return this.start(holder.user, client, failedBefore, now, holder.key.id);
     }
     const { user, failedBefore } = await this.verify(claim.email, claim.password, client, now);
-    return this.begin(user, client, failedBefore, now);
+    return this.start(user, client, failedBefore, now);
   }
 
   /**
@@ -101,7 +101,7 @@ export class SignIn {
       recordActivity(t, { ...getActivity(user), by: user.id, activity: "password_set", now });
       return user;
     });
-    return this.begin(changed, clientInfo, 0, now);
+    return this.start(changed, clientInfo, 0, now);
   }
 
   /**
@@ -120,7 +120,7 @@ export class SignIn {
       const password = "password" in claim ? claim.password : "";
       await this.verify(user.email, password, client, now, wrongPassword("password"));
     } else {
-      const attempt = this.attempts.begin(client.address, user.email, now.getTime());
+      const attempt = this.attempts.start(client.address, user.email, now.getTime());
       const key = "personalApiKey" in claim ? claim.personalApiKey.trim() : "";
       if (authenticate(this.metadata, key, now)?.key.id !== session.keyId) {
         attempt.failed(user.id);
@@ -176,7 +176,7 @@ export class SignIn {
     rejection = authenticationFailed(wrongWords),
   ): Promise<{ user: User; hash: string; failedBefore: number }> {
     const { metadata } = this;
-    const attempt = this.attempts.begin(client.address, email, now.getTime());
+    const attempt = this.attempts.start(client.address, email, now.getTime());
     const user = findUserByEmail(metadata.db, email);
     for (;;) {
       const hash = user?.isActive ? getPassword(metadata.db, user.id) : undefined;
@@ -195,7 +195,7 @@ export class SignIn {
     }
   }
 
-  private begin(user: User, client: ClientInfo, failedBefore: number, now: Date, keyId?: string): NewSession {
+  private start(user: User, client: ClientInfo, failedBefore: number, now: Date, keyId?: string): NewSession {
     const { secret } = this.metadata.change((t) => insertSession(t, { userId: user.id, keyId }, client, now));
     // The user may have been deactivated during the verification.
     const signedIn = findSession(this.metadata, secret, now);

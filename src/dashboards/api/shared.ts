@@ -107,7 +107,7 @@ export function sharedRoutes(deps: InsightDeps & { nodeCount?: () => number }): 
       handle: async ({ request, address, now }) => {
         const [, token] = /^Bearer\s+(phl_\w+)\s*$/i.exec(request.headers.get("authorization") ?? "") ?? [];
         if (token === undefined) throw notAuthenticated();
-        const attempt = attempts.begin(address, token, now.getTime());
+        const attempt = attempts.start(address, token, now.getTime());
         const link = openShareLink(deps.metadata, token, now);
         if (link === undefined) {
           attempt.failed(undefined);

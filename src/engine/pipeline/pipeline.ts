@@ -261,7 +261,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     const lane = batches[0]!.lane;
     const { isStaging, properties, identity, events } = this;
     const { onItems } = this.hooks;
-    const step = await Step.begin(identity, events, lane, { isStaging, properties, onItems });
+    const step = await Step.start(identity, events, lane, { isStaging, properties, onItems });
     this.isStaging = events.stage !== undefined;
     const isOpen = isStaging && bytesMax === Number.POSITIVE_INFINITY;
     let stored: StoredStep;
@@ -334,8 +334,8 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     const end = batches.at(-1)!.last;
     const unfinished = this.events.unfinished();
     if (unfinished !== undefined) {
-      const begun = all.filter(({ seq }) => seq <= unfinished.last);
-      await this.handOver(step, begun, Math.min(end, unfinished.last));
+      const started = all.filter(({ seq }) => seq <= unfinished.last);
+      await this.handOver(step, started, Math.min(end, unfinished.last));
     } else {
       const bytes = getBytes(batches);
       const entries = bytes <= bytesMax ? all : takeFirst(all, bytes, bytesMax);

@@ -65,13 +65,13 @@ export class Step {
     this.last = Math.min(this.applied, this.loaded);
   }
 
-  static async begin(
+  static async start(
     identity: IdentityStore,
     events: EventStore,
     lane: Lane,
     settings: StepOptions,
   ): Promise<Step> {
-    return new Step(identity, await identity.begin(lane), events, lane, settings);
+    return new Step(identity, await identity.start(lane), events, lane, settings);
   }
 
   /** Whether no taken entry is referenced any more. */
@@ -143,7 +143,7 @@ export class Step {
 
   /** Stores persons, then events. */
   async store(): Promise<StoredStep> {
-    this.events.begin({ lane: this.lane, last: this.last });
+    this.events.start({ lane: this.lane, last: this.last });
     const spikes = await this.persons.commit(this.last);
     await this.events.load(this.lane, this.last, this.storable);
     const { duplicates, dropped } = this;

@@ -114,11 +114,12 @@ export class ClickHouseLoader implements EventStore {
     return this.store.outside.started;
   }
 
-  begin(load: StartedLoad): void {
-    const { started: begun } = this.store.outside;
-    if (begun?.lane === load.lane && begun.last === load.last) return;
-    if (begun !== undefined) throw new Error(`The ${begun.lane} batch to ${begun.last} is not finished.`);
-    this.store.outside.begin(load);
+  start(load: StartedLoad): void {
+    const { started } = this.store.outside;
+    if (started?.lane === load.lane && started.last === load.last) return;
+    if (started !== undefined)
+      throw new Error(`The ${started.lane} batch to ${started.last} is not finished.`);
+    this.store.outside.start(load);
   }
 
   async known(events: readonly EventIdentity[]): Promise<Set<number>> {
@@ -131,7 +132,7 @@ export class ClickHouseLoader implements EventStore {
   }
 
   async load(lane: Lane, last: number, events: readonly StorableEvent[]): Promise<void> {
-    this.begin({ lane, last });
+    this.start({ lane, last });
     const first = this.cursor(lane) + 1;
     const { id } = this.store.outside.storeId();
     const token = `${id}:${lane}:${first}:${last}`;
@@ -244,15 +245,15 @@ export class ClickHouseLoader implements EventStore {
        WHERE project_id IN (${projects.join(", ")}) AND (${getTimes(events)})
          AND uuid IN (SELECT toUUID(arrayJoin(splitByChar(',', '${uuids}'))))${this.sequential}`,
     );
-    const { started: begun } = this.store.outside;
+    const { started } = this.store.outside;
     const stored = new Set<string>();
     for (const [projectId, uuid, historical, seq] of found) {
       // An event of the current batch, which may already be stored.
       const isOwn =
-        begun !== undefined &&
-        (begun.lane === "historical") === historical &&
-        Number(seq) > this.cursor(begun.lane) &&
-        Number(seq) <= begun.last;
+        started !== undefined &&
+        (started.lane === "historical") === historical &&
+        Number(seq) > this.cursor(started.lane) &&
+        Number(seq) <= started.last;
       if (!isOwn) stored.add(`${projectId} ${uuid}`);
     }
     return events.filter(({ projectId, uuid }) => stored.has(`${projectId} ${uuid}`)).map(({ seq }) => seq);

@@ -110,9 +110,9 @@ export class ClickHouseStore {
 
   /** @throws {EventsAhead} */
   private async requireNotAhead(): Promise<void> {
-    const { loaded, started: begun } = this.outside;
+    const { loaded, started } = this.outside;
     for (const lane of lanes) {
-      const known = begun?.lane === lane ? begun.last : loaded[lane];
+      const known = started?.lane === lane ? started.last : loaded[lane];
       const [[last] = []] = await this.connection.rows(
         `SELECT maxOrNull(seq) FROM events WHERE historical = ${lane === "historical"} AND seq > ${known}`,
       );

@@ -139,7 +139,7 @@ function textWords<Row>(
   texts: StringVector,
 ): Uint32Array {
   const valid = new Validity(rows.length);
-  texts.begin(rows.length);
+  texts.start(rows.length);
   for (let index = 0; index < rows.length; index++) {
     const value = of(rows[index]!);
     if (value === null) valid.setNull(index);

@@ -109,7 +109,7 @@ export class EventLoader implements EventStore {
     return undefined;
   }
 
-  begin(): void {}
+  start(): void {}
 
   cancel(): void {}
 

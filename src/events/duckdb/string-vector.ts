@@ -39,7 +39,7 @@ export class StringVector {
   }
 
   /** Starts a column of empty strings. */
-  begin(count: number): void {
+  start(count: number): void {
     this.count = count;
     this.all.fill(0, 0, 4 * count);
   }

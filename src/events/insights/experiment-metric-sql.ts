@@ -192,22 +192,22 @@ export class MetricSqlBuilder {
   ): Omit<MetricSql, "counts"> {
     const { start, completion, windowMicros, fromMicros, toMicros } = metric;
     const name = `returned_${index}`;
-    const began = `x.began_${index}`;
+    const started = `x.began_${index}`;
     const starts = `CASE WHEN ${this.match(start)} AND ${this.after(windowMicros)} THEN e.moment ELSE ${never} END`;
     return {
       aggregates: [`min(${starts}) AS began_${index}`],
       ctes: [
         `${name} AS (
          SELECT DISTINCT ${this.list(this.keys)}, 1e0 AS did FROM person x JOIN found e ON e.who = x.who
-         WHERE ${this.match(completion)} AND ${began} < ${never}
-           AND e.moment >= ${began} + ${fromMicros} AND e.moment < ${began} + ${toMicros} AND e.moment < ${this.until}
+         WHERE ${this.match(completion)} AND ${started} < ${never}
+           AND e.moment >= ${started} + ${fromMicros} AND e.moment < ${started} + ${toMicros} AND e.moment < ${this.until}
        )`,
       ],
       joins: [`LEFT JOIN ${name} ON ${this.same(name)}`],
       // Not `coalesce`: without a match, ClickHouse returns 0 instead of null.
       columns: {
         y: `CASE WHEN ${name}.did = 1e0 THEN 1e0 ELSE 0e0 END`,
-        d: `CASE WHEN ${began} < ${never} THEN 1e0 ELSE 0e0 END`,
+        d: `CASE WHEN ${started} < ${never} THEN 1e0 ELSE 0e0 END`,
       },
     };
   }

@@ -188,17 +188,17 @@ async function computeTrends(
   const buckets = getBuckets(range, interval);
   const series = [...byValue].map(([value, own]) => {
     const counts = buckets.map(({ bucket }): [number, number] => own.get(bucket) ?? [0, 0]);
-    const began = counts.map(([count]) => count);
+    const started = counts.map(([count]) => count);
     const result: JsonObject = {
       count: buckets.length,
       data: counts.map(([first, last]) => (first === 0 ? 0 : Math.round((last / first) * 10_000) / 100)),
       days: buckets.map(({ day }) => day),
       labels: buckets.map(({ label }) => label),
-      reached_from_step_count: began,
+      reached_from_step_count: started,
       reached_to_step_count: counts.map(([, count]) => count),
     };
     if (breakdown !== undefined) result.breakdown_value = [value ?? ""];
-    return { result, size: began.reduce((sum, count) => sum + count, 0) };
+    return { result, size: started.reduce((sum, count) => sum + count, 0) };
   });
   return series.sort((one, other) => other.size - one.size).map(({ result }) => result);
 }

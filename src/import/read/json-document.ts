@@ -90,10 +90,10 @@ class JsonSplitter {
       if (byte === quote) {
         this.isInText = true;
         if (this.isAtKeys) this.key = [];
-        else if (!isRecord && this.depth === this.level) start = this.begin(at);
+        else if (!isRecord && this.depth === this.level) start = this.start(at);
       } else if (byte === openBrace || byte === openBracket) {
         if (!isRecord && this.enters(byte)) continue;
-        if (!isRecord && this.depth === this.level) start = this.begin(at);
+        if (!isRecord && this.depth === this.level) start = this.start(at);
         this.depth += 1;
       } else if (byte === closeBrace || byte === closeBracket) {
         if (isRecord && this.depth > this.level) {
@@ -106,7 +106,7 @@ class JsonSplitter {
         this.leave();
       } else if (byte === comma) {
         if (isRecord && this.depth === this.level) yield this.finish(chunk.subarray(start, at));
-      } else if (byte !== colon && !isRecord && this.depth === this.level) start = this.begin(at);
+      } else if (byte !== colon && !isRecord && this.depth === this.level) start = this.start(at);
     }
     if (this.parts !== undefined) this.keep(chunk.subarray(start));
   }
@@ -168,7 +168,7 @@ class JsonSplitter {
     else if (wasList) this.level = noLevel;
   }
 
-  private begin(at: number): number {
+  private start(at: number): number {
     this.parts = [];
     this.length = 0;
     this.isTooLong = false;

@@ -37,7 +37,7 @@ export class PipedInput implements Disposable {
   }
 
   /** From now on there is one pass. */
-  beginLastPass(): void {
+  startLastPass(): void {
     this.isLastPass = true;
   }
 

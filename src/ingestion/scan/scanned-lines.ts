@@ -46,7 +46,7 @@ export function scannedLines(
   };
   const list = new EntryList(writer, notes);
   let slowLines = 0;
-  scanner!.begin(body, lines);
+  scanner!.start(body, lines);
   for (let next = 0; next < body.events; ) {
     const written = scanner!.write(body, next, lines);
     list.addLines(written.lines);

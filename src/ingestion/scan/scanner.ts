@@ -134,7 +134,7 @@ export class Scanner {
   }
 
   /** Prepares writing lines. @throws the request is not the last one that was read. */
-  begin(body: ScannedBody, facts: LineFacts): void {
+  start(body: ScannedBody, facts: LineFacts): void {
     if (body !== this.last) throw new Error("Another request was read meanwhile.");
     this.makeUuid = facts.makeUuid;
     const { beforeUuid, beforeMode, ip, sentAt } = facts;

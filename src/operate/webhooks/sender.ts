@@ -118,10 +118,10 @@ export class WebhookSender {
   }
 
   private async attempt(delivery: Delivery): Promise<Attempt | undefined> {
-    const began = performance.now();
+    const started = performance.now();
     const done = (result: Omit<Attempt, "durationMs">): Attempt => ({
       ...result,
-      durationMs: performance.now() - began,
+      durationMs: performance.now() - started,
     });
     const fail = (error: string, isFinal = false) =>
       done({ isDelivered: false, status: null, error, isFinal });

@@ -136,13 +136,13 @@ export class SpikeDetector {
     const isNewMinute = project.rate.add(receivedMicros, project.spike !== undefined);
     // After a restart within a minute, the usual rate is not known yet.
     if (isNewMinute || project.baselineMinute === neverMinute)
-      this.beginMinute(project, Math.floor(receivedMicros / microsPerMinute));
+      this.startMinute(project, Math.floor(receivedMicros / microsPerMinute));
     const { spike, rate } = project;
     if (spike === undefined) {
       project.contributors ??= new Contributors();
       project.contributors.add(event, distinctId);
       const limit = this.limit(project.baseline);
-      if (rate.perMinute > limit) this.begin(project, receivedMicros, limit);
+      if (rate.perMinute > limit) this.start(project, receivedMicros, limit);
       return;
     }
     spike.contributors.add(event, distinctId);
@@ -199,7 +199,7 @@ export class SpikeDetector {
     return project;
   }
 
-  private beginMinute(project: Project, minute: number): void {
+  private startMinute(project: Project, minute: number): void {
     this.observe(minute);
     project.rate.forgetBefore(minute - this.settings.historyMinutes);
     project.previousContributors = minute - project.baselineMinute === 1 ? project.contributors : undefined;
@@ -227,7 +227,7 @@ export class SpikeDetector {
     return baseline === undefined ? Number.POSITIVE_INFINITY : Math.max(baseline * factor, minimumPerMinute);
   }
 
-  private begin(project: Project, receivedMicros: number, limit: number): void {
+  private start(project: Project, receivedMicros: number, limit: number): void {
     const { rate, previousContributors } = project;
     const contributors = project.contributors ?? new Contributors();
     if (rate.thisMinute <= limit && previousContributors !== undefined)

@@ -3,9 +3,9 @@
 import { closeBrace, closeBracket, comma, letterF, letterN, letterT, openBrace, openBracket } from "./codes";
 import { Has, isPlainString, isUuid, isVisible, Item, itemBytes, noteId } from "./item";
 import {
-  beginItem,
-  beginObject,
-  beginText,
+  startItem,
+  startObject,
+  startString,
   endOfName,
   endOfValue,
   hashOf,
@@ -54,7 +54,7 @@ export function read(text: usize, length: i32, table: usize, countMax: i32): i32
   itemTokenEnd = 0;
   doTokensDiffer = false;
   memory.fill(bodyAt, 0, 24);
-  beginText();
+  startString();
   const at = skipSpace(text);
   const code = load<u8>(at);
   let end: usize = 0;
@@ -89,9 +89,9 @@ function endOfItems(at: usize): usize {
 /** @param isRoot it is the whole request: an event, or what is around a batch of them. */
 function endOfItem(at: usize, item: usize, isRoot: bool): usize {
   memory.fill(item, 0, Item.firstCut);
-  beginItem();
+  startItem();
   forgetOwnToken();
-  if (beginObject() == 0) return 0;
+  if (startObject() == 0) return 0;
   store<u32>(item, <u32>at, Item.start);
   let seen: u32 = 0;
   let token: usize = 0;

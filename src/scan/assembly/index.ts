@@ -2,6 +2,6 @@
 
 export { read } from "./events";
 export { write } from "./lines";
-export { beginMembers, copyRecords, knowMember } from "./records";
-export { beginNames, knownNames, members, nameBytes, namesEnd, shapeHash } from "./members";
-export { beginValues, knownValues, valueBytes } from "./values";
+export { startMembers, copyRecords, knowMember } from "./records";
+export { startNames, knownNames, members, nameBytes, namesEnd, shapeHash } from "./members";
+export { startValues, knownValues, valueBytes } from "./values";

@@ -39,13 +39,13 @@ let objects: u32 = 0;
 let firstObject: u32 = 0;
 
 /** Before a text. */
-export function beginText(): void {
+export function startString(): void {
   containers = 0;
   if (objects > 0x7000_0000) {
     objects = 0;
     memory.fill(namesAt, 0, nameSlots << 4);
   }
-  beginItem();
+  startItem();
 }
 
 /** Place of the value of the last member `$groups` inside the item; 0 without one. */
@@ -59,7 +59,7 @@ const chainStart: u64 = 0x746e_656d_656c_6524;
 const chainEnd: u64 = 0x6e69_6168_635f_7374;
 
 /** Before an event. */
-export function beginItem(): void {
+export function startItem(): void {
   hasLineBreak = false;
   groupsAt = 0;
   hasChainInside = false;
@@ -69,7 +69,7 @@ export function beginItem(): void {
 }
 
 /** The number of a new object; 0 when there are too many. */
-export function beginObject(): u32 {
+export function startObject(): u32 {
   if (++containers > containersMax) return 0;
   return ++objects;
 }
@@ -227,7 +227,7 @@ function endOfArray(at: usize, level: i32): usize {
 }
 
 function endOfObject(at: usize, level: i32): usize {
-  const object = beginObject();
+  const object = startObject();
   if (level > levelsMax || object == 0) return 0;
   at = skipSpace(at + 1);
   if (load<u8>(at) == closeBrace) return at + 1;

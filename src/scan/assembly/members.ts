@@ -5,8 +5,8 @@
 
 import { closeBrace, comma, openBrace, openBracket, quote } from "./codes";
 import {
-  beginObject,
-  beginText,
+  startObject,
+  startString,
   endOfNewName,
   endOfValue,
   escapes,
@@ -47,7 +47,7 @@ export function nameBytes(): i32 {
 }
 
 /** Forgets all names. @param at where there is room for `nameBytes`. */
-export function beginNames(at: usize): void {
+export function startNames(at: usize): void {
   namesAt = at;
   textsAt = at + ((<usize>nameSlots) << 4);
   textsEnd = textsAt;
@@ -79,9 +79,9 @@ export function namesEnd(): usize {
  *          cannot be stored, anything that is no JSON object.
  */
 export function members(at: usize, end: usize, table: usize, tableEnd: usize): i32 {
-  beginText();
+  startString();
   shape = 0x811c9dc5;
-  const object = beginObject();
+  const object = startObject();
   if (load<u8>(at) != openBrace) return -1;
   at = skipSpace(at + 1);
   let place = table;

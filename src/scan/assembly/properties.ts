@@ -2,7 +2,7 @@
 
 import { closeBrace, comma, letterF, letterT, openBrace, openBracket, quote } from "./codes";
 import { Cut, cutBytes, Has, isPlainString, isVisible, Item, noteHas, noteId } from "./item";
-import { beginObject, endOfNewName, endOfValue, escapes, nameHash, nameLength, skipSpace } from "./json";
+import { startObject, endOfNewName, endOfValue, escapes, nameHash, nameLength, skipSpace } from "./json";
 import * as names from "./names";
 
 /** The key among the properties of the event that is being read. */
@@ -16,7 +16,7 @@ export function forgetOwnToken(): void {
 
 /** @returns the place behind them; 0 when the request has to go the slow road. */
 export function endOfProperties(at: usize, item: usize): usize {
-  const object = beginObject();
+  const object = startObject();
   if (object == 0) return 0;
   store<u32>(item, <u32>at, Item.properties);
   let members = 0;

@@ -8,9 +8,9 @@
 import { closeBrace, comma, letterN, newline, openBrace, openBracket, quote } from "./codes";
 import { isPlainString, isUuid, isVisible } from "./item";
 import {
-  beginItem,
-  beginObject,
-  beginText,
+  startItem,
+  startObject,
+  startString,
   endOfName,
   endOfValue,
   groupsAt,
@@ -94,7 +94,7 @@ const beforeProperties = around(',"properties":');
 const beforeChain = around('"$elements_chain":');
 
 /** Forgets all members. @param isTimeFree records that have all marks may be of any time in the past. */
-export function beginMembers(isTimeFree: bool): void {
+export function startMembers(isTimeFree: bool): void {
   memory.fill(table, 0, tableBytes);
   namesEnd = namesAt;
   knownMarks = 0;
@@ -132,7 +132,7 @@ export function copyRecords(
   earliest: f64,
   latest: f64,
 ): i32 {
-  beginText();
+  startString();
   writeAt(output);
   let count = 0;
   let at = text;
@@ -185,11 +185,11 @@ function endOfText(at: usize, end: usize): usize {
 
 /** @returns the place behind the record; 0 when it is not usual. */
 function copyRecord(at: usize, outputEnd: usize, earliest: i64, latest: i64): usize {
-  beginItem();
+  startItem();
   memory.fill(placesAt, 0, members << 3);
   while (load<u8>(at) == 32) at++;
   const start = at;
-  if (load<u8>(at) != openBrace || beginObject() == 0) return 0;
+  if (load<u8>(at) != openBrace || startObject() == 0) return 0;
   let marks: u32 = 0;
   let needsMarks = false;
   omittedBits = 0;

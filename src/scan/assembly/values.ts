@@ -31,7 +31,7 @@ export function valueBytes(): i32 {
 }
 
 /** Forgets all values. @param at where there is room for `valueBytes`. */
-export function beginValues(at: usize): void {
+export function startValues(at: usize): void {
   slotsAt = at;
   countsAt = slotsAt + ((<usize>slots) << 4);
   textsAt = countsAt + ((<usize>namesMax) << 3);

@@ -81,7 +81,7 @@ describe("attempts", () => {
     email = "ann@example.com",
   ) => {
     try {
-      return attempts.begin(address, email, now);
+      return attempts.start(address, email, now);
     } catch (error) {
       return Number(toHttpError(error).headers["Retry-After"]);
     }

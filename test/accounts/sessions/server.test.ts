@@ -97,14 +97,14 @@ test("a flood of attempts does not stop captures", async () => {
     }
   })();
   await until(() => captured >= 50, "captures are answered");
-  const begun = captured;
+  const started = captured;
   await Promise.all(
     Array.from({ length: 50 }, async (_, worker) => {
       const browser = new Browser(server.url);
       const { status } = await browser.signIn(`${worker}@example.com`, "wrong password here");
       statuses.set(status, (statuses.get(status) ?? 0) + 1);
       // The passwords that are looked at are what takes long.
-      if (status === 401) capturedBeside = captured - begun;
+      if (status === 401) capturedBeside = captured - started;
     }),
   );
   isOver = true;

@@ -198,7 +198,7 @@ class Engine {
         return model.started;
       },
       storeId: () => ({ id: "model", isClaimed: true }),
-      begin: (load: StartedLoad) => model.commit(epoch, () => (model.started = load)),
+      start: (load: StartedLoad) => model.commit(epoch, () => (model.started = load)),
       finish: (_: string, last: number) =>
         model.commit(epoch, () => {
           model.loaded = last;

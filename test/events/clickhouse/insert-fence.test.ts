@@ -88,7 +88,7 @@ test("a load that another node has begun goes on when its inserts cannot be stor
   await using stores = await ClickHouseStores.open(server);
   const fence = new Fence(performance.now() + 30_000);
   await stores.store.open();
-  stores.store.outside.begin({ lane: "realtime", last: 10 });
+  stores.store.outside.start({ lane: "realtime", last: 10 });
   fence.previousEnd = performance.now() + 1_500;
   const loader = new ClickHouseLoader(stores.store, () => undefined, fence);
   await loader.load("realtime", 10, getEvents(10));

@@ -209,11 +209,11 @@ describe("a funnel", () => {
     "that is %s is told apart by what arrived first of one moment, historical events behind all others",
     async (funnelOrderType) => {
       const project = { ordered: 4_001, strict: 4_002, unordered: 4_003 }[funnelOrderType]!;
-      const began = { event: "begin", distinctId: "x", project, time: now - 3 * hour };
-      await journeys.stores.load([{ ...began, properties: { plan: "historical" } }], "historical");
+      const started = { event: "begin", distinctId: "x", project, time: now - 3 * hour };
+      await journeys.stores.load([{ ...started, properties: { plan: "historical" } }], "historical");
       await journeys.stores.load([
-        { ...began, properties: { plan: "first" } },
-        { ...began, properties: { plan: "second" } },
+        { ...started, properties: { plan: "first" } },
+        { ...started, properties: { plan: "second" } },
       ]);
       for (const funnelVizType of ["steps", "trends"]) {
         const query = funnel({

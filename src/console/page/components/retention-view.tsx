@@ -56,7 +56,7 @@ export function Retention({
       )}
       <figure class="chart">
         {people !== undefined && <figcaption>{w.retentionSummary(people)}</figcaption>}
-        <FigureFrame label={label} shape="heat" heads={[w.began, w.people, ...names]}>
+        <FigureFrame label={label} shape="heat" heads={[w.cohort, w.people, ...names]}>
           {rows.map((row) => {
             const { label: name, date, values } = row;
             const first = values[0]?.count ?? 0;

@@ -128,9 +128,10 @@ export const explore = {
   } as Record<string, string>,
   lifecycleSummary: (now: number, lost: number) =>
     `${counted(now, "person", "people")} in the last period. Inactive: ${number(lost)}.`,
-  retentionCell: (began: string, later: number) => (later === 0 ? began : `${began}, ${number(later)} later`),
+  retentionCell: (cohort: string, later: number) =>
+    later === 0 ? cohort : `${cohort}, ${number(later)} later`,
   retentionSummary: (people: number) => counted(people, "person", "people"),
-  began: "Cohort",
+  cohort: "Cohort",
   people: "People",
   computing: (seconds: string) => `Computing, ${seconds} s`,
   noResult: "This was not computed.",

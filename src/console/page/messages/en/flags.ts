@@ -48,7 +48,7 @@ export const flags = {
         "stale flag returns the same value for everyone.",
         "stale flags return the same value for everyone.",
       ),
-    begin: "Remove stale flags",
+    start: "Remove stale flags",
     title: (index: number, all: number) => `Remove stale flags: ${number(index)} of ${number(all)}`,
     why: "Why it is stale",
     lastAsked: "Last evaluated",

@@ -50,7 +50,7 @@ export function QuestionFields({
             onChange={(period) => onChange({ period })}
           />
           <Segments
-            label={w.began}
+            label={w.cohort}
             value={question.cohort}
             choices={entries(w.cohortKinds)}
             onChange={(cohort) => onChange({ cohort })}

@@ -75,7 +75,7 @@ function Steps({ flags: sent, onClose }: { flags: readonly Flag[]; onClose: () =
   if (flag === undefined) {
     return (
       <Dialog
-        title={words.flags.cleanUp.begin}
+        title={words.flags.cleanUp.start}
         onClose={onClose}
         actions={
           <Button kind="main" onClick={onClose}>

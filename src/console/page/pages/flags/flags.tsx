@@ -141,7 +141,7 @@ export function Flags() {
       {query.state === "stale" && (list.count ?? 0) > 0 && (
         <p class="bar warn">
           <span>{w.cleanUp.offer(list.count ?? 0)}</span>
-          <Button onClick={() => set({ clean: "1" }, true)}>{w.cleanUp.begin}</Button>
+          <Button onClick={() => set({ clean: "1" }, true)}>{w.cleanUp.start}</Button>
         </p>
       )}
       <Waiting round={proposed} />
