@@ -117,7 +117,7 @@ export function getFilters(text: string): JsonObject {
 }
 
 /** A part of a flag that an import omits or changes. */
-export function notTakenLine({ flag, part, reason }: { flag: string; part: string; reason: string }): string {
+export function omittedLine({ flag, part, reason }: { flag: string; part: string; reason: string }): string {
   return `Not taken over: flag ${flag}, ${part}: ${reason.replace(/\.$/, "")}.`;
 }
 

@@ -20,7 +20,7 @@ import { confirmWords } from "../operations/command.ts";
 import { exitFailed, fileName, positiveInteger, print, printJson, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { creatingAuthor, creatorWords, type ProjectStores, withProject } from "../stores.ts";
-import { notTakenLine, turnedOffLine } from "./flags-common.ts";
+import { omittedLine, turnedOffLine } from "./flags-common.ts";
 
 /** The file already exists, or does not exist. */
 class InvalidFileError extends AppError {
@@ -166,9 +166,9 @@ export const importFlags = withJson(
           differences,
           remarks: ofImport,
           needsApproval,
-          notTaken,
+          omitted,
           turnedOff,
-          isNothingTaken,
+          isNothingImported,
         } = importProject(
           writing,
           {
@@ -198,15 +198,15 @@ export const importFlags = withJson(
           remarks,
           ...(needsApproval.length === 0 ? {} : { needs_approval: needsApproval }),
           ...(turnedOff.length === 0 ? {} : { turned_off: turnedOff }),
-          not_mapped: [...(foreign?.notMapped ?? []), ...notTaken],
+          not_mapped: [...(foreign?.notMapped ?? []), ...omitted],
         };
         const unread = (foreign?.unread ?? 0) + unreadable.length;
         const items = document.flags.length + document.cohorts.length + Object.values(objects).flat().length;
-        if (isNothingTaken && items + unread > 0) process.exitCode = exitFailed;
+        if (isNothingImported && items + unread > 0) process.exitCode = exitFailed;
         if (options.json) return printJson(imported);
         for (const line of differenceLines(differences)) print(line);
         for (const remark of remarks) process.stderr.write(`${remark}\n`);
-        for (const obstacle of imported.not_mapped) process.stderr.write(`${notTakenLine(obstacle)}\n`);
+        for (const obstacle of imported.not_mapped) process.stderr.write(`${omittedLine(obstacle)}\n`);
         if (foreign !== undefined) {
           const from = foreign.environment === undefined ? "" : `, environment ${foreign.environment}`;
           const { length } = foreign.document.flags;

@@ -21,7 +21,7 @@ import type { Json } from "../../src/lib/json.ts";
 import { countCohortMembers } from "../../src/persons/cohort-members.ts";
 import type { Progress } from "../progress.ts";
 import { creatingAuthor, withProject } from "../stores.ts";
-import { notTakenLine, turnedOffLine } from "./flags-common.ts";
+import { omittedLine, turnedOffLine } from "./flags-common.ts";
 
 /** Source of the key without a key file. On the command line every user of the machine could read it. */
 const keyVariable = "POSTHOG_PERSONAL_API_KEY";
@@ -118,7 +118,7 @@ export function importFlags(
           ...remarks,
           ...unreadable.map((message) => `Not taken over: ${message}`),
           ...result.remarks,
-          ...result.notTaken.map(notTakenLine),
+          ...result.omitted.map(omittedLine),
           ...(result.turnedOff.length === 0 ? [] : [turnedOffLine(result.turnedOff, isDryRun)]),
           ...approvalRemark(result),
         ],

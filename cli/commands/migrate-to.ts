@@ -14,7 +14,7 @@ import { assertInitialized, withPeople } from "../stores.ts";
 import { moveToClickHouse } from "./migrate-events.ts";
 import { EntriesProgress } from "./rebuild.ts";
 
-const Taken = strictObject({
+const Acquired = strictObject({
   /** Rows of flags, keys, projects and users. */
   metadata_rows: NonNegativeInt,
   /** Rows of persons, groups and related tables. */
@@ -23,7 +23,7 @@ const Taken = strictObject({
 
 const sharedSettings = [...engineSessionSettings, "postgres-url", "postgres-password-file"] as const;
 
-export const migrateTo = withJson(withSettings(new Command("migrate-to-cluster"), sharedSettings), Taken)
+export const migrateTo = withJson(withSettings(new Command("migrate-to-cluster"), sharedSettings), Acquired)
   .description("Migrate a data directory to a cluster (PostgreSQL and ClickHouse).")
   .addHelpText(
     "after",
@@ -45,14 +45,15 @@ export const migrateTo = withJson(withSettings(new Command("migrate-to-cluster")
         else await moveToClickHouse(options, config, progress);
         progress.step("sending rows");
         let most = 0;
-        const taken = await migrateToCluster(config, (left) => {
+        const imported = await migrateToCluster(config, (left) => {
           most = Math.max(most, left);
           progress.show(most - left, most);
         });
         progress.end();
-        if (options.json) return printJson({ metadata_rows: taken.metadata, people_rows: taken.people });
+        if (options.json)
+          return printJson({ metadata_rows: imported.metadata, people_rows: imported.people });
         print(
-          `PostgreSQL contains ${taken.metadata} rows of flags, keys and projects and ${taken.people} of persons, all compared.`,
+          `PostgreSQL contains ${imported.metadata} rows of flags, keys and projects and ${imported.people} of persons, all compared.`,
         );
         print("Start every node, including this one, with --postgres-url and --events-url from now on.");
       } finally {

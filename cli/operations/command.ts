@@ -122,10 +122,10 @@ interface MemberOption {
 /** An option for each member of the input that is no argument. */
 function getOptions(of: Operation): MemberOption[] {
   const { arguments: positional = [], options = {} } = getForm(of);
-  const taken = new Set(positional.map(({ member }) => member));
+  const imported = new Set(positional.map(({ member }) => member));
   const required = new Set<string>(of.input.required ?? []);
   return otherMembers(of)
-    .filter(([member]) => !taken.has(member))
+    .filter(([member]) => !imported.has(member))
     .flatMap(([member, schema]) => {
       const form = (options as Record<string, CommandOption | undefined>)[member];
       const isRequired = form?.isRequired ?? required.has(member);

@@ -75,8 +75,8 @@ export function insertProject(t: MetadataTx, input: NewProject, by: Author, now:
   }
   const apiToken =
     input.projectApiKey === undefined ? newProjectKey() : checkAdoptedProjectKey(input.projectApiKey);
-  const isTaken = or(eq(project.apiToken, apiToken), eq(project.formerApiToken, apiToken));
-  if (t.select().from(project).where(isTaken).get()) {
+  const isUsed = or(eq(project.apiToken, apiToken), eq(project.formerApiToken, apiToken));
+  if (t.select().from(project).where(isUsed).get()) {
     throw new InvalidFieldError("api_token", "unique", "Another project already uses this key.");
   }
   const created = t

@@ -155,10 +155,10 @@ async function* getChunks(path: string, bytes: number): AsyncGenerator<Uint8Arra
   let size = 0;
   for await (const chunk of readPart(path, bytes)) {
     for (let from = 0; from < chunk.length; ) {
-      const taken = chunk.subarray(from, from + chunkBytes - size);
-      held.push(taken);
-      size += taken.length;
-      from += taken.length;
+      const acquired = chunk.subarray(from, from + chunkBytes - size);
+      held.push(acquired);
+      size += acquired.length;
+      from += acquired.length;
       if (size < chunkBytes) continue;
       yield Buffer.concat(held);
       [held, size] = [[], 0];

@@ -32,10 +32,10 @@ export class BackupNotFoundError extends AppError {
 export class BackupFromNewerVersionError extends AppError {
   readonly code = "backup_from_newer_version";
   override readonly hint = "Use the Flagkeep version that created it, or a later one.";
-  constructor(what: string, found: number, known: number, takenBy: string) {
+  constructor(what: string, found: number, known: number, usedBy: string) {
     super(
       `The backup's ${what} has version ${found}, but this Flagkeep supports versions up to ${known}: ` +
-        `the backup was created by Flagkeep ${takenBy}.`,
+        `the backup was created by Flagkeep ${usedBy}.`,
     );
   }
 }

@@ -32,7 +32,7 @@ export class HistoryMismatchError extends AppError {
 
 export interface ReplicaCallbacks {
   /** Commits of other nodes were applied. @param isBack whether rows that were readable here were reverted */
-  onTaken?: (isBack: boolean) => void;
+  onApplied?: (isBack: boolean) => void;
   /** All rows are being copied; called every few seconds. */
   onCopying?: (progress: CopyProgress) => void;
 }
@@ -127,7 +127,7 @@ export class ReplicaReader {
    * a lease such as a key's last use); or none
    * @returns the newest commit @throws {HistoryMismatchError}
    */
-  async takeOver(
+  async migrate(
     t: Transaction,
     preserved: "all" | "others" | "none",
     extend: () => void = () => undefined,
@@ -136,13 +136,13 @@ export class ReplicaReader {
     const { there, folded, newest } = await this.head(t);
     const here = this.file.state.revision;
     const mine = this.file.tables.unshipped();
-    const takesBack = preserved === "none" && mine.length > 0;
-    if (here === there && !takesBack) {
+    const cancels = preserved === "none" && mine.length > 0;
+    if (here === there && !cancels) {
       this.tellTaken(undefined);
       return there;
     }
     const own = new Set(mine.map(getName));
-    let isBack = takesBack || here === 0;
+    let isBack = cancels || here === 0;
     const take = (rows: readonly SharedRow[]) => {
       extend();
       if (preserved === "all") return this.file.write(rows.filter((one) => !own.has(getName(one))));
@@ -150,15 +150,15 @@ export class ReplicaReader {
       isBack ||= lost.length > 0;
       this.file.write(rows, lost);
     };
-    if (takesBack)
+    if (cancels)
       for await (const rows of rowsByKey(t, name, [...mine, ...this.file.tables.numberKeys()])) take(rows);
     if (here < folded) for await (const rows of compactedRows(t, name, here)) take(rows);
     // Any commit that is not compacted may have written the reverted rows.
-    const from = takesBack ? folded : Math.max(here, folded);
+    const from = cancels ? folded : Math.max(here, folded);
     for await (const rows of commitRows(t, name, from)) take(rows);
     this.file.client
       .transaction(() => {
-        if (takesBack) this.file.client.run("DELETE FROM copy_changed");
+        if (cancels) this.file.client.run("DELETE FROM copy_changed");
         this.file.setState({ revision: there, commit_id: newest });
       })
       .immediate();
@@ -171,7 +171,7 @@ export class ReplicaReader {
     const pending = this.isBackPending;
     this.isBackPending = undefined;
     if (isBack !== undefined || pending !== undefined)
-      this.hooks.onTaken?.(isBack === true || pending === true);
+      this.hooks.onApplied?.(isBack === true || pending === true);
   }
 
   /** The newest commit, and up to which one the rows are compacted. @throws {HistoryMismatchError} */

@@ -130,7 +130,7 @@ export class StoreReplica {
     while (await this.reader.readPages());
     await this.postgres.transaction(async (t, extend) => {
       await t`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`;
-      await this.reader.takeOver(t, this.isAmbiguous ? "none" : "others", extend);
+      await this.reader.migrate(t, this.isAmbiguous ? "none" : "others", extend);
       this.isAmbiguous = false;
     }, pageMs);
   }
@@ -202,7 +202,7 @@ export class StoreReplica {
         if (lease !== undefined) await assertLeaseHeld(t, lease);
         // The lease holder's uncommitted rows are newer than those in PostgreSQL.
         const preserved = lease !== undefined ? "all" : this.isAmbiguous ? "none" : "others";
-        const newest = await this.reader.takeOver(t, preserved);
+        const newest = await this.reader.migrate(t, preserved);
         this.isAmbiguous = lease === undefined;
         result = await settled(() => run(t, now));
         sent = await this.send(t, { newest, rowsAtOnce, at: now }, extend);
@@ -314,7 +314,7 @@ export class StoreReplica {
     } finally {
       this.replacing = undefined;
     }
-    this.hooks.onTaken?.(true);
+    this.hooks.onApplied?.(true);
   }
 
   /** Migrates the tables here and in PostgreSQL; only the first node does the latter. */

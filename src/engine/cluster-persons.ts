@@ -44,7 +44,7 @@ const lateInsertMs = 1_000;
 export interface ClusterPersonsCallbacks {
   onUnavailable(reason: PostgresUnreachableError | null): void;
   /** Changes of other nodes were applied. */
-  onTaken(): void;
+  onAcquired(): void;
   /** No node loads events: this process should exit and restart. */
   onFree(): void;
   /** Loading is paused and the lease is released: this process should exit and restart as a follower. */
@@ -83,7 +83,7 @@ export class SharedPeople {
       hooks.onUnavailable(reason),
     );
     const copy = StoreReplica.attach(people.$client, peopleStore, postgres, {
-      onTaken: () => hooks.onTaken(),
+      onApplied: () => hooks.onAcquired(),
     });
     const holder = crypto.randomUUID();
     const lease = await postgres.untilDone(() => acquireLease(postgres, { node, holder }));

@@ -93,8 +93,8 @@ export class ColumnMaterializer {
     const started = performance.now();
     try {
       const hasMore = (await this.settings.hasSpace()) && (await this.step());
-      const tookMs = performance.now() - started;
-      this.wait(hasMore ? tookMs * (this.settings.isBusy() ? busyPauses : 1) : idleMs);
+      const durationMs = performance.now() - started;
+      this.wait(hasMore ? durationMs * (this.settings.isBusy() ? busyPauses : 1) : idleMs);
     } catch (error) {
       this.hooks.onError(error);
       this.wait(problemMs);

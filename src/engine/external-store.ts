@@ -26,7 +26,7 @@ export async function openExternalStore(
       ? undefined
       : await SharedPeople.open(db, start.shared, {
           onUnavailable: availabilityLogger("the cluster"),
-          onTaken: () => outside?.noteLoaded(),
+          onAcquired: () => outside?.noteLoaded(),
           onFree: startOver,
           onPaused: startOver,
           onFatal: (error) => (error instanceof LeaseLostError ? startOver() : faults.die(error)),

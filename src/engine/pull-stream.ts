@@ -20,18 +20,18 @@ export async function pullStream(
   const signals = [clientSignal(), disconnected.signal, AbortSignal.timeout(lastsMs)];
   const signal = AbortSignal.any(signals.filter((one) => one !== undefined));
   let hand = Promise.withResolvers<Uint8Array | undefined>();
-  let taken = Promise.withResolvers<void>();
+  let acquired = Promise.withResolvers<void>();
   const sink = async (bytes: Uint8Array) => {
     if (bytes.length === 0) return;
     signal.throwIfAborted();
     const since = performance.now();
     hand.resolve(bytes);
-    await taken.promise;
+    await acquired.promise;
     signal.throwIfAborted();
     onWaited(performance.now() - since);
   };
   // Stop waiting for the reader.
-  signal.addEventListener("abort", () => taken.resolve(), { once: true });
+  signal.addEventListener("abort", () => acquired.resolve(), { once: true });
   const done = work(sink, signal).then(
     () => hand.resolve(undefined),
     (error) => {
@@ -46,9 +46,9 @@ export async function pullStream(
       for (let bytes = first; bytes !== undefined; bytes = await hand.promise) {
         yield bytes;
         hand = Promise.withResolvers();
-        const { resolve } = taken;
-        taken = Promise.withResolvers();
-        if (signal.aborted) taken.resolve();
+        const { resolve } = acquired;
+        acquired = Promise.withResolvers();
+        if (signal.aborted) acquired.resolve();
         resolve();
       }
     } finally {

@@ -69,7 +69,7 @@ export function importProject(
         ...flags,
         differences: [...flags.differences, ...importing.differences],
         remarks: [...flags.remarks, ...importing.remarks],
-        isNothingTaken: flags.isNothingTaken && importing.isNothingTaken,
+        isNothingImported: flags.isNothingImported && importing.isNothingImported,
       };
       if (isDryRun) throw new RolledBackError(result);
       return result;
@@ -105,7 +105,7 @@ class ObjectImport {
   readonly differences: ObjectDifference[] = [];
   readonly remarks: string[] = [];
   readonly writer: ObjectWriter;
-  isNothingTaken = true;
+  isNothingImported = true;
 
   constructor(
     deps: FlagWriteDeps,
@@ -133,9 +133,9 @@ class ObjectImport {
         if (before !== undefined && members.length === 0) throw new UnchangedError();
         this.differences.push({ kind, name, change: before === undefined ? "created" : "updated", members });
       });
-      this.isNothingTaken = false;
+      this.isNothingImported = false;
     } catch (error) {
-      if (error instanceof UnchangedError) this.isNothingTaken = false;
+      if (error instanceof UnchangedError) this.isNothingImported = false;
       else if (error instanceof AppError && this.request.switchedOff !== undefined) {
         this.remarks.push(`Not taken over: ${titleOf(kind, name)}: ${error.message}`);
         this.writer.holdoutIds.clear();

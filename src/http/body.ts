@@ -104,7 +104,7 @@ export class BodyReader {
  */
 class BodyCapacity {
   private bytes = wholeBytesMax;
-  private taken: (() => void) | undefined;
+  private reserved: (() => void) | undefined;
 
   constructor(
     private readonly small: BodyBudget,
@@ -126,14 +126,14 @@ class BodyCapacity {
   async take(bytes: number): Promise<void> {
     const leave = await (bytes > smallBytesMax ? this.large : this.small).take(bytes);
     this.leave();
-    this.taken = leave;
+    this.reserved = leave;
     this.bytes = bytes;
   }
 
   /** Releases the reservation. */
   leave(): void {
-    this.taken?.();
-    this.taken = undefined;
+    this.reserved?.();
+    this.reserved = undefined;
   }
 }
 

@@ -242,7 +242,7 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
   // Lanes are loaded in order: when the end is loaded, everything is.
   if (!isDryRun) await target.waitUntilLoaded(await target.lastSeq());
   const isComplete = failures.length === 0;
-  if (isComplete && counts.accepted + counts.duplicate === 0) failures.push(nothingTaken(counts));
+  if (isComplete && counts.accepted + counts.duplicate === 0) failures.push(nothingImportedError(counts));
   const forget = () => {
     if (!isDryRun && isComplete) progress.forget();
   };
@@ -260,7 +260,7 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
   };
 }
 
-function nothingTaken({ read }: ImportCounts): ImportAbortedError {
+function nothingImportedError({ read }: ImportCounts): ImportAbortedError {
   return read === 0
     ? new ImportAbortedError("The input contains no records.", "Check the path.")
     : new ImportAbortedError(

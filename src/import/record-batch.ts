@@ -58,7 +58,7 @@ export class RecordBatch {
   }
 
   /** Parts of a record that are not in its events. */
-  omit(line: number, mapped: Pick<MappedRecord, "notTaken" | "leftOut" | "warnings">): void {
+  omit(line: number, mapped: Pick<MappedRecord, "omitted" | "leftOut" | "warnings">): void {
     this.omissions.add(line, mapped);
   }
 
@@ -206,7 +206,7 @@ function getRecord(item: LineItem): Reject["record"] {
 
 /** Parts of a batch's records that are not in its events (contract, import 1.2). */
 
-type Omission = Pick<MappedRecord, "notTaken" | "leftOut" | "warnings">;
+type Omission = Pick<MappedRecord, "omitted" | "leftOut" | "warnings">;
 
 export class Omissions {
   private readonly list: {
@@ -217,8 +217,8 @@ export class Omissions {
   }[] = [];
 
   /** Adds what a record does not pass on to its events. */
-  add(line: number, { notTaken, leftOut, warnings = [] }: Omission): void {
-    const names = [...(notTaken ?? [])];
+  add(line: number, { omitted, leftOut, warnings = [] }: Omission): void {
+    const names = [...(omitted ?? [])];
     if (names.length > 0 || leftOut !== undefined || warnings.length > 0)
       this.list.push({ line, names, leftOut, warnings });
   }

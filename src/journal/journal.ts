@@ -99,7 +99,7 @@ export class Journal implements JournalPort {
   /** Bytes that may be accepted before the next check of free space. */
   private capacityBytes = Number.POSITIVE_INFINITY;
   /** Bytes used since the last check started. */
-  private takenBytes = 0;
+  private reservedBytes = 0;
   private isLooking = false;
   private failedAt = Number.NEGATIVE_INFINITY;
   private space: Omit<Admission, "isOpen" | "isFailing"> = { freeBytes: 0, neededBytes: 0, totalBytes: 0 };
@@ -168,8 +168,8 @@ export class Journal implements JournalPort {
     const cost = diskCost(bytes);
     if (cost > this.capacityBytes) return Promise.reject(this.rejection("disk_full", lane, requests));
     this.capacityBytes -= cost;
-    this.takenBytes += cost;
-    if (this.takenBytes >= spaceCheckBytes) void this.checkSpace();
+    this.reservedBytes += cost;
+    if (this.reservedBytes >= spaceCheckBytes) void this.checkSpace();
     return this.writers
       .get(lane)!
       .append(entries)
@@ -213,14 +213,14 @@ export class Journal implements JournalPort {
   private async checkSpace(): Promise<void> {
     if (this.isLooking) return;
     this.isLooking = true;
-    this.takenBytes = 0;
+    this.reservedBytes = 0;
     try {
       const { freeBytes, totalBytes } = await this.disk.space(this.folder);
       const reserve = reservedBytes(this.settings.reserveBytes, totalBytes);
       const neededBytes = Math.ceil(bytesNeededToAccept(reserve, this.debt()));
       this.space = { freeBytes, neededBytes, totalBytes };
       // Entries accepted during the check may not be on disk yet.
-      this.capacityBytes = freeBytes - neededBytes - this.takenBytes;
+      this.capacityBytes = freeBytes - neededBytes - this.reservedBytes;
     } catch {
       // If the check fails, the writes themselves report a full disk.
       this.capacityBytes = Number.POSITIVE_INFINITY;

@@ -12,7 +12,7 @@ const sizeStep = 1024 * 1024;
 
 export class ReusedBuffers {
   private free: Buffer[] = [];
-  private taken: Buffer[] = [];
+  private reserved: Buffer[] = [];
 
   /** @param bytesMax limit for all retained buffers. */
   constructor(private readonly bytesMax: number) {}
@@ -24,7 +24,7 @@ export class ReusedBuffers {
       fitting === -1
         ? Buffer.allocUnsafeSlow(Math.ceil(bytes / sizeStep) * sizeStep)
         : this.free.splice(fitting, 1)[0]!;
-    this.taken.push(buffer);
+    this.reserved.push(buffer);
     return buffer.subarray(0, bytes);
   }
 
@@ -48,9 +48,9 @@ export class ReusedBuffers {
 
   /** Releases this buffer. @param part of a buffer returned by `take` */
   recycle({ buffer }: Uint8Array): void {
-    const index = this.taken.findIndex((one) => one.buffer === buffer);
+    const index = this.reserved.findIndex((one) => one.buffer === buffer);
     if (index === -1) return;
-    const [one] = this.taken.splice(index, 1);
+    const [one] = this.reserved.splice(index, 1);
     const free = this.free.reduce((sum, { length }) => sum + length, 0);
     if (free + one!.length <= this.bytesMax) this.free.push(one!);
   }
@@ -58,16 +58,16 @@ export class ReusedBuffers {
   /** Releases all buffers. */
   reuse(): void {
     let retained = 0;
-    this.free = [...this.taken, ...this.free].filter(({ length }) => {
+    this.free = [...this.reserved, ...this.free].filter(({ length }) => {
       retained += length;
       return retained <= this.bytesMax;
     });
-    this.taken = [];
+    this.reserved = [];
   }
 
   /** Frees all retained memory; buffers in use stay valid. */
   release(): void {
     this.free = [];
-    this.taken = [];
+    this.reserved = [];
   }
 }

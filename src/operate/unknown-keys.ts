@@ -36,9 +36,9 @@ export class UnknownKeys {
 
   /** Removes the counts since the last call, for the process that reports them. */
   take(): UnknownKey[] {
-    const taken = [...this.keys.values()];
+    const acquired = [...this.keys.values()];
     this.keys.clear();
-    return taken;
+    return acquired;
   }
 
   /** Adds the counts of another process. */

@@ -71,7 +71,7 @@ export class PeopleStore implements IdentityStore {
     this.isStepOpen = true;
     // Before reading: changes by another process from now on are detected by the next step.
     const version = this.version();
-    const state = this.takeKept(version) ?? new BatchState(this.db.$client);
+    const state = this.takeCached(version) ?? new BatchState(this.db.$client);
     return new PeopleStep(this.db, this.cursors[lane], state, {
       feed: (event) => {
         if (lane !== "realtime") return;
@@ -102,7 +102,7 @@ export class PeopleStore implements IdentityStore {
     });
   }
 
-  private takeKept(version: number): BatchState | undefined {
+  private takeCached(version: number): BatchState | undefined {
     const { cachedState } = this;
     this.cachedState = undefined;
     // An operator may have modified the file.
@@ -274,7 +274,7 @@ class PeopleStep implements IdentityStep {
         if (operations === undefined) gathered.personless.push(item);
         else gathered.planned.push({ event: item, operations });
       } else if (item.kind === "person_deleted") gathered.deletions.push(item);
-      else this.takeNote(item);
+      else this.readNote(item);
     }
     return gathered;
   }
@@ -286,7 +286,7 @@ class PeopleStep implements IdentityStep {
     this.owner.feed(event);
   }
 
-  private takeNote(note: JournalNote): void {
+  private readNote(note: JournalNote): void {
     const { projectId, type, details, receivedMicros } = note;
     const count = noteCount(note);
     this.warnings.push({ projectId, type, details, receivedMicros, count });

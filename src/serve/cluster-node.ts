@@ -130,8 +130,8 @@ export class ClusterNode implements SharedState {
 
   /** Starts to replicate changes of other nodes into the store. */
   async attach(metadata: Metadata): Promise<void> {
-    const onTaken = (isBack: boolean) => metadata.changes.retake(isBack);
-    this.copy = StoreReplica.attach(metadata.db.$client, metadataStore, this.postgres, { onTaken });
+    const onApplied = (isBack: boolean) => metadata.changes.retake(isBack);
+    this.copy = StoreReplica.attach(metadata.db.$client, metadataStore, this.postgres, { onApplied });
     await this.look();
     await this.postgres.untilDone(() => this.noteLife());
     await this.postgres.listen(changeChannel, (name) => {

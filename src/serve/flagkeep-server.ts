@@ -292,14 +292,14 @@ export class FlagkeepServer {
     this.retention.start();
     if (sendsWebhooks) this.webhooks.start();
     void this.countCohorts(interrupted);
-    if (this.shared !== undefined) this.shared.onNodeStopped = () => void this.takeOverCohorts();
+    if (this.shared !== undefined) this.shared.onNodeStopped = () => void this.migrateCohorts();
     this.status.state = "ready";
     void this.sqliteCheck.run();
     return this.url;
   }
 
   /** Finishes cohort calculations of a node that has died. */
-  private async takeOverCohorts(): Promise<void> {
+  private async migrateCohorts(): Promise<void> {
     try {
       await this.countCohorts(await this.together(() => endInterruptedCalculations(this.metadata)));
     } catch (error) {

@@ -470,9 +470,9 @@ describe("every route, every alias", () => {
     for (const route of routes) {
       const name = getName(route);
       const { status } = await server.ask(route.method, addressOf(route.path), { key });
-      const isTaken = expectedScopes[name]?.endsWith("secret") === true;
+      const isUsed = expectedScopes[name]?.endsWith("secret") === true;
       if (expectedScopes[name] === "console") expect([name, status]).toEqual([name, 403]);
-      else expect([name, status === 401]).toEqual([name, !isTaken]);
+      else expect([name, status === 401]).toEqual([name, !isUsed]);
     }
   });
 });

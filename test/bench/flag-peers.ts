@@ -108,9 +108,9 @@ async function measure({ url, token }: FlagServer) {
       headers,
       requests: requests * (seconds + 1),
     });
-    const { requests: sent, failures, seconds: took } = await client.run();
+    const { requests: sent, failures, seconds: durationMs } = await client.run();
     if (failures > 0) throw new Error(`${failures} of ${sent} requests failed.`);
-    return sent / took;
+    return sent / durationMs;
   };
   return {
     one: await perSecond("/ofrep/v1/evaluate/flags/flag-7", 40_000),

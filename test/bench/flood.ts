@@ -54,10 +54,10 @@ for (let round = 1; round <= rounds; round++) {
   const before = cpuSeconds(server.process.pid);
   const beside = await run();
   const busy = (cpuSeconds(server.process.pid) - before) / seconds;
-  const { requests, failures, ranOut, seconds: took } = await flooding;
+  const { requests, failures, ranOut, seconds: durationMs } = await flooding;
   const [flags, singles] = beside;
   console.log(
-    `round ${round}: flood ${Math.round(((requests - failures) * batchSize) / took).toLocaleString("en")} events/s` +
+    `round ${round}: flood ${Math.round(((requests - failures) * batchSize) / durationMs).toLocaleString("en")} events/s` +
       `${ranOut ? " (ran out)" : ""}, front ${busy.toFixed(2)} processors`,
   );
   console.log(`  flags    ${shown(flags!)}   alone ${shown(alone[0]!)}`);

@@ -62,9 +62,9 @@ async function measure(kind: Kind, workers: number): Promise<Figures> {
     const client = await startClient({ ...plans[kind], url, token, seconds, seed: 1 });
     const before = cpuSeconds(child.pid);
     const result: ClientResult = await client.run();
-    const taken = cpuSeconds(child.pid) - before;
+    const imported = cpuSeconds(child.pid) - before;
     const done = (result.requests - result.failures) * (kind === "batch" ? plans.batch.size! : 1);
-    return { perSecond: done / result.seconds, serverMicros: (taken / done) * 1e6 };
+    return { perSecond: done / result.seconds, serverMicros: (imported / done) * 1e6 };
   } finally {
     await server[Symbol.asyncDispose]();
     await Bun.sleep(300);

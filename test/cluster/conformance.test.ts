@@ -92,7 +92,7 @@ async function peopleOn(postgres: Postgres): Promise<IdentityStoreUnderTest> {
   const shared = await SharedPeople.open(
     db,
     { postgres: postgres.address, node: crypto.randomUUID() },
-    { onUnavailable: ignore, onTaken: ignore, onFree: ignore, onPaused: ignore, onFatal: ignore },
+    { onUnavailable: ignore, onAcquired: ignore, onFree: ignore, onPaused: ignore, onFatal: ignore },
   );
   const end = async () => {
     await shared.release();

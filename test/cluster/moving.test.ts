@@ -34,9 +34,9 @@ test("a data directory is taken over, served by fronts, and made into one of its
 
   const own = await flagkeep(["serve", "--port", "0", "--data-dir", dataDir, ...cluster.settings]);
   expect([own.code, own.stderr]).toEqual([1, expect.stringContaining("migrate-to")]);
-  const taken = await flagkeep([...to, "--json"]);
-  expect(taken.stderr).not.toContain("flagkeep:");
-  expect(JSON.parse(taken.stdout)).toEqual({
+  const imported = await flagkeep([...to, "--json"]);
+  expect(imported.stderr).not.toContain("flagkeep:");
+  expect(JSON.parse(imported.stdout)).toEqual({
     metadata_rows: expect.any(Number),
     people_rows: expect.any(Number),
   });

@@ -179,7 +179,7 @@ test("what a front writes beside its changes is everybody's later, and undoes no
   const other = await open(postgres);
   const backs: boolean[] = [];
   const watched = StoreReplica.attach(other.client, store, postgres, {
-    onTaken: (isBack) => backs.push(isBack),
+    onApplied: (isBack) => backs.push(isBack),
   });
   await one.copy.change(() => {
     for (const name of ["changed", "removed", "left alone"])

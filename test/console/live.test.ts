@@ -119,7 +119,7 @@ describe.skipIf(chromiumPath === undefined)("live", () => {
     await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "Run" }).click();
     await page.getByRole("table", { name: "SQL" }).getByText("7", { exact: true }).waitFor();
-    const took = (await page.getByText(/^1 row · /).textContent())!;
+    const durationMs = (await page.getByText(/^1 row · /).textContent())!;
     await page.getByRole("textbox", { name: "Statement" }).click();
     await page.keyboard.press("Control+a");
     await page.keyboard.type(
@@ -129,7 +129,7 @@ describe.skipIf(chromiumPath === undefined)("live", () => {
     await page.getByText(/^running, (0.[3-9]|[1-9])/).waitFor();
     await page.getByRole("button", { name: "Cancel" }).click();
     // Of the answer that is there, not of the statement that has none.
-    await page.getByText(took, { exact: true }).waitFor();
+    await page.getByText(durationMs, { exact: true }).waitFor();
     await page.getByRole("textbox", { name: "Statement" }).click();
     await page.keyboard.press("Control+a");
     await page.keyboard.type("SELECT 7 AS seven");

@@ -15,7 +15,7 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
     await dialog.getByLabel("Password").fill(password);
     await page.keyboard.press("Enter");
   };
-  const isTaken = async (secret: string) => {
+  const isUsed = async (secret: string) => {
     const path = `/api/projects/${owner.server.initialized.project.id}/feature_flags/local_evaluation/`;
     return (await owner.server.api(path, { key: secret })).status;
   };
@@ -34,18 +34,18 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
     const question = page.getByRole("dialog", { name: "New secret key: Secret key" });
     expect(await question.getByLabel("Keep old key valid for").inputValue()).toBe(String(7 * 86_400));
     expect(await axeFindings(page)).toEqual([]);
-    expect(await isTaken(old)).toBe(200);
+    expect(await isUsed(old)).toBe(200);
     await question.getByRole("button", { name: "New secret key" }).click();
     await card.getByText("Old key valid until").waitFor();
     const present = (await card.locator("code").first().textContent()) ?? "";
     expect(present).toStartWith("phs_");
-    expect([present === old, await isTaken(present), await isTaken(old)]).toEqual([false, 200, 200]);
+    expect([present === old, await isUsed(present), await isUsed(old)]).toEqual([false, 200, 200]);
 
     await card.getByRole("button", { name: "Revoke old key" }).click();
     const end = page.getByRole("dialog", { name: "Revoke old key: Secret key" });
     await end.getByRole("button", { name: "Revoke old key" }).click();
     await card.getByRole("button", { name: "New secret key" }).waitFor();
-    expect([await isTaken(present), await isTaken(old)]).toEqual([200, 401]);
+    expect([await isUsed(present), await isUsed(old)]).toEqual([200, 401]);
     await context.close();
     expect(errors).toEqual([]);
   });

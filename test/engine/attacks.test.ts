@@ -69,11 +69,11 @@ async function beside(work: () => Promise<Response>) {
   const start = performance.now();
   const response = await work();
   const text = await response.text();
-  const tookMs = performance.now() - start;
+  const durationMs = performance.now() - start;
   isRunning = false;
   await others;
   clearInterval(watch);
-  return { status: response.status, text, tookMs, peakBytes, failed };
+  return { status: response.status, text, tookMs: durationMs, peakBytes, failed };
 }
 
 /** How it may end: an answer, or a refusal that says why. Never a 500, never a lost connection. */

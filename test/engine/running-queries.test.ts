@@ -64,11 +64,11 @@ test("a query is not stopped for the parts of the file that stand in the memory"
 test("a query waits for the memory of the one before it, but not for what the process always has", async () => {
   const always = memoryLimitBytes + 500 * 1024 * 1024;
   /** How many looks find what a query has taken. */
-  let taken = 0;
+  let imported = 0;
   let looks = 0;
   const residentBytes = () => {
     looks += 1;
-    return taken-- > 0 ? always + 100 * 1024 * 1024 : always;
+    return imported-- > 0 ? always + 100 * 1024 * 1024 : always;
   };
   const full = new RunningQueries(database, { memoryLimitBytes, onStuck, residentBytes });
   const ask = async () => {
@@ -77,7 +77,7 @@ test("a query waits for the memory of the one before it, but not for what the pr
     return looks;
   };
   for (let round = 0; round < 3; round++) expect(await ask()).toBeLessThan(10);
-  taken = 20;
+  imported = 20;
   expect(await ask()).toBeGreaterThan(20);
   expect(await ask()).toBeLessThan(10);
 });

@@ -25,32 +25,32 @@ function* marksOf(value: Json, path: string): Generator<[path: string, mark: str
 
 for (const [name, full] of Object.entries(fullRecords))
   describe(name, () => {
-    const { record, used, notTaken, bag } = full;
+    const { record, used, omitted, bag } = full;
 
     test("is recognized", () => expect(detectFormat(record)).toBe(full.format));
 
     test("no member is lost, and the reported ones are those of the contract", () => {
       const mapped = map(name);
       const events = JSON.stringify(mapped.events.map(({ event }) => event));
-      const reported = [...(mapped.notTaken ?? [])];
-      expect(reported.sort()).toEqual(notTaken.toSorted());
+      const reported = [...(mapped.omitted ?? [])];
+      expect(reported.sort()).toEqual(omitted.toSorted());
       const isAccounted = (path: string) =>
-        [...used, ...notTaken].some((each) => path === each || path === `properties.${each}`);
+        [...used, ...omitted].some((each) => path === each || path === `properties.${each}`);
       const lost = [...marksOf(record, "")].filter(
         ([path, mark]) => !isAccounted(path) && !events.includes(JSON.stringify(mark).slice(1, -1)),
       );
       expect(lost).toEqual([]);
       // Nothing that is reported is in an event.
-      for (const each of notTaken)
+      for (const each of omitted)
         if (String(record[each]).startsWith("<")) expect(events).not.toContain(String(record[each]));
     });
 
     if (bag !== undefined)
       test("own properties win over every derived one, which is kept under another name", () => {
         const derived = map(name).events[0]!.event.properties as JsonObject;
-        const taken = Object.keys(derived).filter((each) => !isJsonObject(derived[each]));
-        const own = Object.fromEntries(taken.map((each) => [each, `own ${each}`]));
-        const { events, notTaken: reported = [] } = map(name, { ...record, [bag]: own });
+        const imported = Object.keys(derived).filter((each) => !isJsonObject(derived[each]));
+        const own = Object.fromEntries(imported.map((each) => [each, `own ${each}`]));
+        const { events, omitted: reported = [] } = map(name, { ...record, [bag]: own });
         const properties = events[0]!.event.properties as JsonObject;
         expect(properties).toMatchObject(own);
         const written = JSON.stringify(events);
@@ -63,11 +63,11 @@ for (const [name, full] of Object.entries(fullRecords))
       });
 
     test("null and empty members are neither properties nor reported", () => {
-      const empty = Object.fromEntries(notTaken.map((each, n) => [each, [null, "", [], {}][n % 4]!]));
+      const empty = Object.fromEntries(omitted.map((each, n) => [each, [null, "", [], {}][n % 4]!]));
       const properties = record.properties;
       const inside = name === "mixpanel" && isJsonObject(properties);
       const changed = inside ? { properties: { ...properties, ...empty } } : empty;
-      const { notTaken: reported = [] } = map(name, { ...record, ...changed } as JsonObject);
+      const { omitted: reported = [] } = map(name, { ...record, ...changed } as JsonObject);
       expect([...reported]).toEqual([]);
     });
   });
@@ -85,8 +85,8 @@ test("an object or list without a value inside does not count", () => {
     ["segment", { ...segment, context: { page: nothing, other: nothing }, integrations: nothing }, {}],
     ["snowplow", { event: "x", event_id: "e", contexts: nothing, domain_userid: "u" }, { $device_id: "u" }],
   ] as const) {
-    const { events, notTaken = [] } = mapRecord(format, record as unknown as JsonObject);
-    expect([events[0]!.event.properties, [...notTaken]]).toEqual([properties as never, []]);
+    const { events, omitted = [] } = mapRecord(format, record as unknown as JsonObject);
+    expect([events[0]!.event.properties, [...omitted]]).toEqual([properties as never, []]);
   }
 });
 
@@ -122,19 +122,19 @@ describe("more than five groups", () => {
   for (const [format, record] of Object.entries(records))
     test(format, () => {
       expect(detectFormat(record)).toBe(format as never);
-      const { events, notTaken = [] } = mapRecord(format as never, record);
+      const { events, omitted = [] } = mapRecord(format as never, record);
       const properties = events[0]!.event.properties as JsonObject;
       expect(Object.keys(properties.$groups as JsonObject)).toEqual(["a", "b", "c", "d", "e"]);
       expect(properties).toMatchObject({ $group_f: "key of f", $group_g: "key of g" });
-      expect([...notTaken].filter((name) => name !== "team_id").sort()).toEqual(["$groups.f", "$groups.g"]);
+      expect([...omitted].filter((name) => name !== "team_id").sort()).toEqual(["$groups.f", "$groups.g"]);
     });
 
   test("Flagkeep's own export keeps them all", () => {
     const own = { uuid: "0190a000-0000-4000-8000-000000000001", received_at: at, seq: 1, timestamp: at };
     const record = { ...own, event: "x", distinct_id: "u", properties: { $groups: keys } };
-    const { events, notTaken = [] } = mapRecord("flagkeep", record);
+    const { events, omitted = [] } = mapRecord("flagkeep", record);
     expect(events[0]!.event.properties).toEqual({ $groups: keys });
-    expect([...notTaken]).not.toContain("$groups.f");
+    expect([...omitted]).not.toContain("$groups.f");
   });
 });
 
@@ -156,7 +156,7 @@ test("empty lists and objects are no members, however a table writes them", () =
   ] as [RecordFormat, JsonObject, JsonObject][]) {
     const [plain, mapped] = [record, { ...record, ...empty }].map((each) => mapRecord(format, each));
     expect(mapped!.events[0]!.event).toEqual(plain!.events[0]!.event);
-    expect([...(mapped!.notTaken ?? [])]).toEqual([]);
+    expect([...(mapped!.omitted ?? [])]).toEqual([]);
     const ids = [plain!, mapped!].map(({ events }) => getEventId(events[0]!, 1, () => 1));
     expect(ids[1]).toBe(ids[0]!);
   }

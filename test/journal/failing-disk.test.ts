@@ -36,8 +36,8 @@ describe("a disk that fails", () => {
   test("a foreign file under the next name is left as it is, and the next name is taken", async () => {
     const disk = new FakeDisk();
     const folder = temporaryFolder();
-    const taken = join(folder, "realtime", "0000000000000001.ndjson");
-    disk.files.set(taken, Buffer.from("foreign"));
+    const imported = join(folder, "realtime", "0000000000000001.ndjson");
+    disk.files.set(imported, Buffer.from("foreign"));
     const { journal, sealed } = await openJournal(folder, {}, disk);
     await expect(journal.append("realtime", [entry("refused")])).rejects.toMatchObject({
       reason: "write_failed",
@@ -46,7 +46,7 @@ describe("a disk that fails", () => {
     while (first === undefined)
       first = await journal.append("realtime", [entry("x")]).catch(() => Bun.sleep(20).then(() => undefined));
     await journal.close();
-    expect(disk.files.get(taken)!.toString()).toBe("foreign");
+    expect(disk.files.get(imported)!.toString()).toBe("foreign");
     expect(sealed).toMatchObject([{ first, last: first }]);
     expect(await textsFrom(disk, sealed)).toEqual(["x"]);
   });
@@ -160,11 +160,11 @@ describe("a disk that fails", () => {
     const { journal } = await openJournal(temporaryFolder(), {}, disk);
     disk.freeBytes = 20 * MiB;
     const start = performance.now();
-    let taken = 0;
+    let imported = 0;
     while ((await journal.append("realtime", [entry("x".repeat(MiB))]).catch(() => "refused")) !== "refused")
-      taken++;
+      imported++;
     // 285 of them would fit into what was free at the last look that the clock asked for.
-    expect([taken < 10, performance.now() - start < 500]).toEqual([true, true]);
+    expect([imported < 10, performance.now() - start < 500]).toEqual([true, true]);
     await journal.close();
   });
 

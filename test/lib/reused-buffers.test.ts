@@ -34,13 +34,13 @@ test("what is taken is nobody else's until it may be used again", () => {
 
 test("no more is kept than allowed, and nothing once it is given back", () => {
   const buffers = new ReusedBuffers(3 * MiB);
-  const taken = [buffers.take(2 * MiB), buffers.take(2 * MiB)].map(({ buffer }) => buffer);
+  const imported = [buffers.take(2 * MiB), buffers.take(2 * MiB)].map(({ buffer }) => buffer);
   buffers.reuse();
   const again = [buffers.take(2 * MiB), buffers.take(2 * MiB)].map(({ buffer }) => buffer);
-  expect(again.filter((buffer) => taken.includes(buffer))).toHaveLength(1);
+  expect(again.filter((buffer) => imported.includes(buffer))).toHaveLength(1);
   buffers.release();
   buffers.reuse();
-  expect([...taken, ...again]).not.toContain(buffers.take(2 * MiB).buffer);
+  expect([...imported, ...again]).not.toContain(buffers.take(2 * MiB).buffer);
 });
 
 test("one is given back alone, as long as there is room", () => {

@@ -92,7 +92,7 @@ function fail(what: string, body?: Uint8Array): void {
 async function requireSound(): Promise<void> {
   if (server.process.exitCode !== null) return fail(`the server ended with ${server.process.exitCode}`);
   const distinct_id = crypto.randomUUID();
-  const taken = await server.capture({ event: "afterwards", distinct_id });
+  const imported = await server.capture({ event: "afterwards", distinct_id });
   const [row] = await server.query(
     `SELECT count(*)::INTEGER AS n FROM events WHERE distinct_id = '${distinct_id}'`,
   );
@@ -105,7 +105,8 @@ async function requireSound(): Promise<void> {
     if (tries === 99) fail("an event did not arrive");
   }
   const flags = await server.post("/flags/?v=2", { api_key: server.token, distinct_id });
-  if (taken.status !== 200 || flags.status !== 200) fail(`it answers ${taken.status} and ${flags.status}`);
+  if (imported.status !== 200 || flags.status !== 200)
+    fail(`it answers ${imported.status} and ${flags.status}`);
 }
 
 const ids = ["1", "2", "@current", "@me", "0", "-1", "1e9", "x", "%00", "..%2f", crypto.randomUUID()];

@@ -246,12 +246,12 @@ export class ServerProcess implements AsyncDisposable {
 
   /** Processor time that the engine has taken so far, in seconds: it grows while queries run. */
   async engineSeconds(): Promise<number> {
-    const taken = (await this.enginePids()).map((pid) => {
+    const imported = (await this.enginePids()).map((pid) => {
       // Behind the name of the program: times are the twelfth and the one after, in hundredths of a second.
       const fields = readFileSync(`/proc/${pid}/stat`, "latin1").split(") ")[1]!.split(" ");
       return (Number(fields[11]) + Number(fields[12])) / 100;
     });
-    return taken.reduce((sum, seconds) => sum + seconds, 0);
+    return imported.reduce((sum, seconds) => sum + seconds, 0);
   }
 
   /** Ends the front as a crash would. */

@@ -267,16 +267,16 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     let stored: StoredStep;
     try {
       const isUnfinished = this.events.unfinished() !== undefined;
-      let taken = 0;
-      const isEnough = () => !isUnfinished && (step.isFull || (taken > 0 && this.isCutShort(lane)));
+      let acquired = 0;
+      const isEnough = () => !isUnfinished && (step.isFull || (acquired > 0 && this.isCutShort(lane)));
       while (!isEnough()) {
-        if (taken === batches.length) {
+        if (acquired === batches.length) {
           const more = isOpen ? await this.moreFor(batches, started) : undefined;
           if (more === undefined) break;
           batches.push(...more);
         }
-        const portion = batchSizeAt(batches, taken, this.settings.portionBytes);
-        taken += portion.length;
+        const portion = batchSizeAt(batches, acquired, this.settings.portionBytes);
+        acquired += portion.length;
         const isWhole = await this.addTo(step, portion, bytesMax);
         if (step.holdsNothing) this.buffers.reuse();
         if (!isWhole) break;

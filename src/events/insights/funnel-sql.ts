@@ -227,7 +227,7 @@ function waysThrough({ dialect, steps, windowMicros }: Funnel): string {
 }
 
 /** SQL for `taken`: each person's time from one step to the other. */
-export const timesTaken: Record<Order, (funnel: Funnel) => string> = {
+export const reuseCount: Record<Order, (funnel: Funnel) => string> = {
   ordered: (funnel) => `${waysThrough(funnel)},
      taken AS (
        SELECT t.who AS who, ${funnel.dialect.valueAtLeast("t.moment - f.moment", "t.start")} AS took

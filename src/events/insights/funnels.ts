@@ -22,10 +22,10 @@ import {
   type Funnel,
   foundSteps,
   orders,
+  reuseCount,
   shownValues,
   startsReached,
   stepsReached,
-  timesTaken,
 } from "./funnel-sql.ts";
 import { averageOf, medianOf, withOthers } from "./ordered-funnel.ts";
 import { getBuckets, type Interval, type Range } from "./trend-range.ts";
@@ -151,8 +151,10 @@ async function stepRows(store: EventSql, funnel: Funnel, found: string): Promise
     const hasValues = breakdown !== undefined;
     const times = await store.walkOrdered(found, { count: steps.length, windowMicros, hasValues });
     return [...withOthers(times, funnel.breakdownMax, otherValues)].flatMap(([value, own]) =>
-      own.flatMap((took, step): StepRow[] =>
-        took.length === 0 ? [] : [[value, step, took.length, averageOf(took) / 1e6, medianOf(took) / 1e6]],
+      own.flatMap((durationMs, step): StepRow[] =>
+        durationMs.length === 0
+          ? []
+          : [[value, step, durationMs.length, averageOf(durationMs) / 1e6, medianOf(durationMs) / 1e6]],
       ),
     );
   }
@@ -215,7 +217,7 @@ async function computeTimes(
   // Rounded first: the ceiling of an integer cube root must not depend on the last bit.
   const count = bins ?? `least(${ownBinsMax}, ceil(round(cbrt(people), 6)))`;
   const rows = (await store.rows(
-    `WITH found ${dialect.asMaterialized} (${found}), ${timesTaken[order](funnel)},
+    `WITH found ${dialect.asMaterialized} (${found}), ${reuseCount[order](funnel)},
      facts AS (
        SELECT count(*) AS people, floor(min(took) / 1e6) AS shortest, ceil(max(took) / 1e6) AS longest, avg(took) / 1e6 AS average
        FROM taken

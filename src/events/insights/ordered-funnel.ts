@@ -161,14 +161,14 @@ class Walk {
   }
 
   private take(moment: number, steps: number, value: string | null): void {
-    const { count, starts, moments, took } = this;
+    const { count, starts, moments, took: durationMs } = this;
     // Descending: an event does not follow itself.
     for (let step = count - 1; step > 0; step--) {
-      if ((steps & (1 << step)) === 0 || Number.isNaN(took[step - 1]!)) continue;
+      if ((steps & (1 << step)) === 0 || Number.isNaN(durationMs[step - 1]!)) continue;
       const start = starts[step - 1]!;
       if (moment - start > this.windowMicros) continue;
-      const isFirst = Number.isNaN(took[step]!);
-      if (isFirst) took[step] = moment - moments[step - 1]!;
+      const isFirst = Number.isNaN(durationMs[step]!);
+      if (isFirst) durationMs[step] = moment - moments[step - 1]!;
       if (isFirst || start >= starts[step]!) {
         starts[step] = start;
         moments[step] = moment;
@@ -179,7 +179,7 @@ class Walk {
     moments[0] = moment;
     if (this.hasStarted) return;
     this.hasStarted = true;
-    took[0] = 0;
+    durationMs[0] = 0;
     this.value = value;
   }
 
@@ -192,8 +192,8 @@ class Walk {
       this.times.set(this.value, times);
     }
     for (let step = 0; step < this.count; step++) {
-      const took = this.took[step]!;
-      if (!Number.isNaN(took)) times[step]!.push(took);
+      const durationMs = this.took[step]!;
+      if (!Number.isNaN(durationMs)) times[step]!.push(durationMs);
     }
     this.took.fill(Number.NaN);
     this.hasStarted = false;

@@ -30,9 +30,9 @@ export interface ImportResult {
   /** Messages for the operator. */
   remarks: string[];
   /** Parts that were not imported; always empty when the document is rejected instead. */
-  notTaken: { flag: string; part: string; reason: string }[];
+  omitted: { flag: string; part: string; reason: string }[];
   /** Whether not a single item of the document was imported; it may be empty. */
-  isNothingTaken: boolean;
+  isNothingImported: boolean;
   /** Keys of the flags that are on in the source, and off here because of such parts. */
   turnedOff: string[];
   /** Keys of the protected flags that are changed, directly or through their dependencies. */
@@ -97,9 +97,9 @@ class Import {
     return {
       differences: differences.map(withoutSecrets(before, document)),
       remarks,
-      notTaken: items?.notTaken ?? [],
+      omitted: items?.omitted ?? [],
       turnedOff: items?.turnedOff ?? [],
-      isNothingTaken: items?.isNothingTaken ?? false,
+      isNothingImported: items?.isNothingImported ?? false,
       needsApproval: this.protectedOf(before, differences),
     };
   }

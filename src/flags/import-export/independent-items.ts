@@ -23,7 +23,7 @@ export interface IndependentSource {
 }
 
 export class IndependentItems {
-  readonly notTaken: (Obstacle & { flag: string })[] = [];
+  readonly omitted: (Obstacle & { flag: string })[] = [];
   /** Names of the cohorts of the file that are not imported; the project may have others with these names. */
   private readonly lostCohorts = new Set<string>();
   /** Cohorts of the file whose members are not those of the source, and why: references to them are obstacles. */
@@ -86,7 +86,7 @@ export class IndependentItems {
       check: (part) => this.writer.reasonAgainstTrying(() => this.writer.writeFlag(part)),
     });
     if ((isLost || obstacles.length > 0) && item.active !== false) this.lostFlags.add(key);
-    this.notTaken.push(...obstacles.map((obstacle) => ({ flag: key, ...obstacle })));
+    this.omitted.push(...obstacles.map((obstacle) => ({ flag: key, ...obstacle })));
   }
 
   /** Switches off the flags that others depend on, last in the order of dependencies first. */
@@ -97,14 +97,14 @@ export class IndependentItems {
       // A flag that is not in the file depends on it.
       const before = this.source.before.flags.find((flag) => flag.key === key);
       if (before !== undefined) this.writer.writeFlag(before);
-      this.notTaken.push({ flag: key, part: wholeFlag, reason });
+      this.omitted.push({ flag: key, part: wholeFlag, reason });
     }
   }
 
   /** Whether not a single item of the document was imported. */
-  get isNothingTaken(): boolean {
+  get isNothingImported(): boolean {
     const { cohorts, flags } = this.source.document;
-    const omitted = new Set(this.notTaken.filter(({ part }) => part === wholeFlag).map(({ flag }) => flag));
+    const omitted = new Set(this.omitted.filter(({ part }) => part === wholeFlag).map(({ flag }) => flag));
     return (
       flags.every(({ key }) => omitted.has(key)) && cohorts.every(({ name }) => this.lostCohorts.has(name))
     );

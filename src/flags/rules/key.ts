@@ -41,19 +41,19 @@ export function keyBeforeReplaced(key: string, id: number): string {
 /**
  * The key of a restored flag: without its suffix, and with `-2`, `-3`, … when another flag has it now.
  *
- * @param isTaken whether a flag that is not deleted has this key.
+ * @param isUsed whether a flag that is not deleted has this key.
  */
-export function keyOfRestored(key: string, id: number, isTaken: (key: string) => boolean): string {
-  return unusedKey(keyBeforeReplaced(key, id), isTaken);
+export function keyOfRestored(key: string, id: number, isUsed: (key: string) => boolean): string {
+  return unusedKey(keyBeforeReplaced(key, id), isUsed);
 }
 
 /** The key, with `-2`, `-3`, … when another flag has it. */
-export function unusedKey(original: string, isTaken: (key: string) => boolean): string {
-  if (!isTaken(original)) return original;
+export function unusedKey(original: string, isUsed: (key: string) => boolean): string {
+  if (!isUsed(original)) return original;
   for (let number = 2; ; number++) {
     const suffix = `-${number}`;
     const free = original.slice(0, keyLengthMax - suffix.length) + suffix;
-    if (!isTaken(free)) return free;
+    if (!isUsed(free)) return free;
   }
 }
 

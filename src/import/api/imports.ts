@@ -419,8 +419,8 @@ async function fileIn(call: ProjectCall<unknown>): Promise<{ bytes: Uint8Array; 
  */
 async function sentBytes(call: ProjectCall<unknown>): Promise<Uint8Array> {
   const { bytes, contentEncoding, limitBytes } = await call.wrapped("events");
-  const isTakenOff = /^\s*(?:br|deflate)\s*$/i.test(contentEncoding ?? "");
-  return isTakenOff ? await decompressed(bytes, contentEncoding ?? null, limitBytes) : bytes;
+  const isRemoved = /^\s*(?:br|deflate)\s*$/i.test(contentEncoding ?? "");
+  return isRemoved ? await decompressed(bytes, contentEncoding ?? null, limitBytes) : bytes;
 }
 
 function toRejection(error: unknown): unknown {

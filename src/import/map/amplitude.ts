@@ -120,7 +120,7 @@ export function fromAmplitude(record: JsonObject): MappedRecord {
         groups: states,
       },
     ],
-    notTaken: draft.notTaken,
+    omitted: draft.omitted,
   };
 }
 

@@ -18,7 +18,7 @@ export const isEventMember = (name: string) => eventMembers.has(name);
 
 export interface EventColumns {
   event: JsonObject;
-  notTaken: string[];
+  omitted: string[];
 }
 
 /**
@@ -37,31 +37,31 @@ export function eventFromColumns(
   const properties = getProperties(record.properties);
   const event: JsonObject = {};
   const others: [string, Json][] = [];
-  const notTaken: string[] = [];
+  const omitted: string[] = [];
   for (const [name, value] of Object.entries(record)) {
     if (eventMembers.has(name)) event[name] = value;
     else if (value === null) continue;
     else if (isOmitted(name)) {
-      if (!isEmpty(value)) notTaken.push(name);
+      if (!isEmpty(value)) omitted.push(name);
     } else others.push([name.startsWith(propertyColumn) ? name.slice(propertyColumn.length) : name, value]);
   }
   event.properties = isJsonObject(properties)
-    ? filledFrom([...more, ...withoutClashes(others, properties, format, notTaken)], properties)
+    ? filledFrom([...more, ...withoutClashes(others, properties, format, omitted)], properties)
     : properties;
   // Flagkeep's own events may have any number of groups.
-  if (format !== "flagkeep") limitGroups(event, notTaken);
+  if (format !== "flagkeep") limitGroups(event, omitted);
   for (const name of ["$set", "$set_once"])
     if (event[name] !== undefined) event[name] = toJsonString(event[name]);
-  return { event, notTaken };
+  return { event, omitted };
 }
 
-function limitGroups(event: JsonObject, notTaken: string[]): void {
+function limitGroups(event: JsonObject, omitted: string[]): void {
   const { properties } = event;
   const limited = isJsonObject(properties) ? limitedGroups(properties.$groups) : undefined;
   if (limited === undefined) return;
   const others = limited.others.map(([type, key]): [string, Json] => [`$group_${type}`, key]);
   event.properties = { ...objectFrom(others), ...(properties as JsonObject), $groups: limited.groups };
-  notTaken.push(...limited.others.map(([type]) => `$groups.${type}`));
+  omitted.push(...limited.others.map(([type]) => `$groups.${type}`));
 }
 
 /** The property bag; the columns fill its gaps. */
@@ -78,7 +78,7 @@ function withoutClashes(
   columns: readonly [string, Json][],
   properties: JsonObject,
   format: string,
-  notTaken: string[],
+  omitted: string[],
 ): [string, Json][] {
   const isFree = (name: string, value: Json) =>
     !Object.hasOwn(properties, name) ||
@@ -88,7 +88,7 @@ function withoutClashes(
     if (isEmpty(value) || isFree(name, value)) return [[name, value]];
     const prefixed = `${format}_${name}`;
     if (isFree(prefixed, value)) return [[prefixed, value]];
-    notTaken.push(name);
+    omitted.push(name);
     return [];
   });
 }

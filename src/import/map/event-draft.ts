@@ -28,7 +28,7 @@ export class EventDraft {
   private readonly personSetOnce = new Map<string, Json>();
   private readonly groupKeys = new Map<string, Json>();
   /** Members that no event carries. */
-  readonly notTaken: Set<string>;
+  readonly omitted: Set<string>;
 
   /**
    * @param format prefixes names that are in use.
@@ -37,11 +37,11 @@ export class EventDraft {
   constructor(
     private readonly format: string,
     own: Readonly<JsonObject> | Iterable<readonly [string, Json]> = {},
-    notTaken: Iterable<string> = [],
+    omitted: Iterable<string> = [],
   ) {
     const entries = Symbol.iterator in own ? own : Object.entries(own as JsonObject);
     this.properties = new Map(entries as Iterable<readonly [string, Json]>);
-    this.notTaken = new Set(notTaken);
+    this.omitted = new Set(omitted);
   }
 
   get(name: string): Json | undefined {
@@ -77,7 +77,7 @@ export class EventDraft {
   keep(name: string, value: Json): void {
     if (this.fill(name, value)) return;
     const prefixed = `${this.format.replaceAll("-", "_")}_${name}`;
-    if (!this.fill(prefixed, value)) this.notTaken.add(name);
+    if (!this.fill(prefixed, value)) this.omitted.add(name);
   }
 
   /** Keeps every unused member. */
@@ -88,7 +88,7 @@ export class EventDraft {
   /** Reports members that the event does not carry. */
   omit(members: Members, names: Iterable<string>, label = (name: string) => name): void {
     for (const name of names) {
-      if (members.take(name) !== undefined) this.notTaken.add(label(name));
+      if (members.take(name) !== undefined) this.omitted.add(label(name));
     }
   }
 
@@ -133,7 +133,7 @@ export class EventDraft {
     this.properties.set("$groups", limited.groups);
     for (const [type, key] of limited.others) {
       this.keep(`$group_${type}`, key);
-      this.notTaken.add(`$groups.${type}`);
+      this.omitted.add(`$groups.${type}`);
     }
   }
 
@@ -147,7 +147,7 @@ export class EventDraft {
       ...[...values].filter(([each]) => !isJsonObject(own) || isEmpty(own[each])),
     ]);
     for (const [each, value] of values)
-      if (!isEqual(merged.get(each)!, value)) this.notTaken.add(`${name}.${each}`);
+      if (!isEqual(merged.get(each)!, value)) this.omitted.add(`${name}.${each}`);
     this.properties.set(name, objectFrom(merged));
   }
 }

@@ -29,7 +29,7 @@ export const flagkeepMembers: RecordMembers = {
 export function fromFlagkeep(record: JsonObject): MappedRecord {
   const isOwn = isOwnExport(record);
   const chain = isOwn ? record.elements_chain : undefined;
-  const { event, notTaken } = eventFromColumns(
+  const { event, omitted } = eventFromColumns(
     isOwn ? "flagkeep" : "events",
     record,
     (name) => isOwn && ownColumns.has(name),
@@ -38,7 +38,7 @@ export function fromFlagkeep(record: JsonObject): MappedRecord {
   const mapped = identifiedEvent(record, event, getId(record.uuid));
   return {
     events: [isOwn ? { ...mapped, isOwnExport: true } : mapped],
-    notTaken: notTaken.filter((name) => name !== "elements_chain"),
+    omitted: omitted.filter((name) => name !== "elements_chain"),
   };
 }
 
@@ -80,7 +80,7 @@ export function fromPerson(record: JsonObject): MappedRecord {
       version: getVersion(record.person_version ?? record.version ?? record._version),
       idVersion: getVersion(record.person_distinct_id_version ?? record.version),
     },
-    notTaken: getRest(record, [
+    omitted: getRest(record, [
       // A string that is not a list in any known form is reported.
       ...(listed.length > 0 ? ["distinct_ids"] : []),
       ...["properties", "distinct_id", "person_id", "id", "created_at"],
@@ -108,7 +108,7 @@ export function fromGroup(record: JsonObject): MappedRecord {
       version: getVersion(record.version ?? record._version),
       isDeleted: isDeletedRow(record),
     },
-    notTaken: getRest(record, [
+    omitted: getRest(record, [
       ...["properties", "group_properties", "type", "group_type", "key", "group_key", "created_at"],
       ...["type_index", "version", "_version", ...deletionMarks],
     ]),

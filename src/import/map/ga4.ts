@@ -103,7 +103,7 @@ export function fromGa4(record: JsonObject, table: string): MappedRecord {
   const event = toEvent(eventNames.get(name ?? "") ?? name, distinctId, time, draft.toProperties());
   const copy = intradayForm.test(table) ? { copy: "intraday" } : {};
   const source = { name, ids: [pseudo, user], content, ...copy };
-  return { events: [{ event, sourceId: undefined, source, ...identity }], notTaken: draft.notTaken };
+  return { events: [{ event, sourceId: undefined, source, ...identity }], omitted: draft.omitted };
 }
 
 function takeDevice(draft: EventDraft, members: Members): void {
@@ -192,7 +192,7 @@ export function fromGa4User(record: JsonObject): MappedRecord {
       idVersion: 0,
       isDeleted: false,
     },
-    notTaken: [...members.names(), ...info.names().map((name) => `user_info.${name}`)],
+    omitted: [...members.names(), ...info.names().map((name) => `user_info.${name}`)],
   };
 }
 

@@ -60,7 +60,7 @@ export function fromHeap(record: JsonObject, table: string, user?: JsonObject): 
         ...placeholder,
       },
     ],
-    notTaken: draft.notTaken,
+    omitted: draft.omitted,
   };
 }
 

@@ -96,7 +96,7 @@ export interface MappedRecord {
   /** The record describes a person or a group: its events are sent after those of all files (contract, import O1). */
   snapshot?: Snapshot;
   /** Members that are in no event (contract, import L1). */
-  notTaken?: Iterable<string>;
+  omitted?: Iterable<string>;
   /** Codes of warnings for the summary. */
   warnings?: readonly string[];
   /** Why the record is deliberately not an event (contract, import L3). */

@@ -82,8 +82,8 @@ export function fromMatomo(record: JsonObject): MappedRecord {
   const { distinctId, ...identity } = getIdentity(visitor, user);
   const id = `${getId(record.idSite)}:${getId(record.idVisit)}`;
   const { seconds, doubt } = getCorrection(record, actions);
-  const notTaken = new Set<string>();
-  const shared = visitProperties(visit, notTaken);
+  const omitted = new Set<string>();
+  const shared = visitProperties(visit, omitted);
   const positions = new Map<string, number>();
   const events = actions.map((action, at): MappedEvent => {
     const members = new Members(action);
@@ -101,7 +101,7 @@ export function fromMatomo(record: JsonObject): MappedRecord {
     draft.keepRest(members);
     draft.deriveFromAddresses();
     for (const [property, value] of Object.entries(shared)) draft.keep(property, value);
-    for (const each of draft.notTaken) notTaken.add(`actionDetails.${each}`);
+    for (const each of draft.omitted) omitted.add(`actionDetails.${each}`);
     const event = toEvent(name, distinctId, time, draft.toProperties());
     const view = getId(action.idpageview);
     // Several actions of one page view may have the same type and second.
@@ -115,7 +115,7 @@ export function fromMatomo(record: JsonObject): MappedRecord {
       ...legacy,
     };
   });
-  return { events, notTaken, warnings: doubt === undefined ? [] : [doubt] };
+  return { events, omitted, warnings: doubt === undefined ? [] : [doubt] };
 }
 
 /** @returns how many equal ones were counted before. */
@@ -131,7 +131,7 @@ function takeName(members: Members, type: string): Json | undefined {
 }
 
 /** Properties of all events of the visit. */
-function visitProperties(visit: Members, notTaken: Set<string>): JsonObject {
+function visitProperties(visit: Members, omittedNames: Set<string>): JsonObject {
   const draft = new EventDraft("matomo");
   if (fillScreen(draft, visit.peek("resolution"))) draft.keep("resolution", visit.take("resolution")!);
   const isCampaign = visit.peek("referrerType") === "campaign";
@@ -146,7 +146,7 @@ function visitProperties(visit: Members, notTaken: Set<string>): JsonObject {
   const omitted = visit.names().filter((each) => omittedForm.test(each) || omittedOfVisit.test(each));
   draft.omit(visit, omitted);
   draft.keepRest(visit);
-  for (const each of draft.notTaken) notTaken.add(each);
+  for (const each of draft.omitted) omittedNames.add(each);
   return draft.toProperties();
 }
 

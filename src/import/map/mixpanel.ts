@@ -54,12 +54,12 @@ export function fromMixpanel(record: JsonObject): MappedRecord {
   const sourceId = getId(found.$insert_id);
   const { distinct_id, time, ...bag } = found;
   if (isTrue(bag.$is_deleted)) return leaveOut(deletedReason);
-  const notTaken = omitted.filter((name) => !isEmpty(bag[name]));
+  const omittedNames = omitted.filter((name) => !isEmpty(bag[name]));
   for (const name of omitted) delete bag[name];
   const alias = getId(bag.alias);
   const isJoining = record.event === "$create_alias" && alias !== undefined;
   if (isJoining) delete bag.alias;
-  const draft = new EventDraft("mixpanel", bag, notTaken);
+  const draft = new EventDraft("mixpanel", bag, omittedNames);
   draft.keepRest(outer);
   const user = getId(bag.$user_id);
   const device = deviceId(getId(bag.$device_id));
@@ -70,7 +70,7 @@ export function fromMixpanel(record: JsonObject): MappedRecord {
   const source: EventSource = { name: record.event, ids: [members, user, device], ...content };
   const one = (event: JsonObject, more: Partial<MappedEvent>): MappedRecord => ({
     events: [{ event, sourceId, source, ...more }],
-    notTaken: draft.notTaken,
+    omitted: draft.omitted,
   });
   for (const [name, property] of Object.entries(fields)) draft.fill(property, bag[name]);
   takeFirstTouch(draft, bag);
@@ -154,7 +154,7 @@ function merges(
       ...placeholder,
     };
   });
-  return { events, notTaken: draft.notTaken };
+  return { events, omitted: draft.omitted };
 }
 
 const profileFields = {
@@ -196,7 +196,7 @@ export function fromMixpanelPeople(record: JsonObject): MappedRecord {
       idVersion: 0,
       isDeleted: isTrue(record.$delete ?? $delete),
     },
-    notTaken: getRest(record, ["$distinct_id", "$properties", "$delete"]),
+    omitted: getRest(record, ["$distinct_id", "$properties", "$delete"]),
   };
 }
 
@@ -220,7 +220,7 @@ export function fromMixpanelGroups(record: JsonObject): MappedRecord {
       version: 0,
       isDeleted: isTrue(record.$delete ?? $delete),
     },
-    notTaken: getRest(record, ["$group_key", "$group_id", "$properties", "$delete"]),
+    omitted: getRest(record, ["$group_key", "$group_id", "$properties", "$delete"]),
   };
 }
 

@@ -62,7 +62,7 @@ export function fromPlausible(row: JsonObject): MappedRecord {
     content: { ...columns, "meta.": own },
     formerContent,
   };
-  return { events: [{ event, sourceId: undefined, source }], notTaken: draft.notTaken };
+  return { events: [{ event, sourceId: undefined, source }], omitted: draft.omitted };
 }
 
 /** A FixedString ends with NUL bytes (contract, import T6). */

@@ -50,7 +50,7 @@ export function fromPostHog(record: JsonObject): MappedRecord {
   const isOmitted = (name: string) =>
     omitted.has(name) || materializedForm.test(name) || (isOwnApi && ownApiColumns.has(name));
   const more = carried(record);
-  const { event, notTaken } = eventFromColumns(
+  const { event, omitted: omittedMembers } = eventFromColumns(
     "posthog",
     record,
     isOmitted,
@@ -65,7 +65,7 @@ export function fromPostHog(record: JsonObject): MappedRecord {
   for (const column of carriedColumns) if (isBlank(record[column])) used.add(column);
   return {
     events: [identifiedEvent(record, event, getId(record.uuid ?? record.id))],
-    notTaken: notTaken.filter((name) => !used.has(name)),
+    omitted: omittedMembers.filter((name) => !used.has(name)),
   };
 }
 

@@ -131,7 +131,7 @@ export function fromSegment(format: string, source: JsonObject, table: string): 
         ...(isLink ? { isLink: true } : {}),
       },
     ],
-    notTaken: draft.notTaken,
+    omitted: draft.omitted,
   };
 }
 

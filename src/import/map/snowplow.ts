@@ -139,7 +139,7 @@ export function fromSnowplow(record: JsonObject): MappedRecord {
   const { distinctId, ...identity } = getIdentity(domain, user, network);
   const event = toEvent(name, distinctId, time, draft.toProperties());
   const source = { name: eventName ?? kind, ids: [user, domain, network] };
-  return { events: [{ event, sourceId, isUuid: true, source, ...identity }], notTaken: draft.notTaken };
+  return { events: [{ event, sourceId, isUuid: true, source, ...identity }], omitted: draft.omitted };
 }
 
 /** The data of a self-describing event: `unstruct_event.data.data`, or `unstruct_event_com_acme_buy_1` of the SDKs. */

@@ -67,7 +67,7 @@ export function fromUmami(record: JsonObject, lookup: UmamiLookup = {}): MappedR
   const event = toEvent(name, distinctId, time, draft.toProperties());
   const { created_at: _, ...content } = record;
   const source = { name: record.event_name, ids: [user, session], content };
-  return { events: [{ event, sourceId, isUuid: true, source, ...identity }], notTaken: draft.notTaken };
+  return { events: [{ event, sourceId, isUuid: true, source, ...identity }], omitted: draft.omitted };
 }
 
 function takeAddresses(draft: EventDraft, members: Members): void {

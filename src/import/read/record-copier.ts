@@ -155,10 +155,10 @@ export class RecordCopier {
           continue;
         }
         const end = numbers[position + 3]! + shift;
-        const notTaken = this.omittedNames(numbers[position + 4]!, numbers[position + 5]!);
+        const omitted = this.omittedNames(numbers[position + 4]!, numbers[position + 5]!);
         records.push({
           line,
-          copied: new CopiedEvent(copies, start + shift, end, block, from, to, notTaken),
+          copied: new CopiedEvent(copies, start + shift, end, block, from, to, omitted),
         });
       }
       yield records;

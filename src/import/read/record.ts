@@ -25,7 +25,7 @@ export class CopiedEvent {
     private readonly sourceStart: number,
     private readonly sourceEnd: number,
     /** Members of the record that the event does not carry. */
-    readonly notTaken: readonly string[],
+    readonly omitted: readonly string[],
   ) {}
 
   /** In bytes. */

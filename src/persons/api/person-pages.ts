@@ -92,10 +92,10 @@ export async function foundPersons(
     const wanted = Math.min(limit - shown.length, foundAtOnce);
     const found = await find({ afterId, limit: wanted + 1 });
     hasMore = found.length > wanted;
-    const taken = found.slice(0, wanted);
-    for (const { properties } of taken) bytes += JSON.stringify(properties).length;
-    shown.push(...taken);
-    afterId = taken.at(-1)?.id;
+    const acquired = found.slice(0, wanted);
+    for (const { properties } of acquired) bytes += JSON.stringify(properties).length;
+    shown.push(...acquired);
+    afterId = acquired.at(-1)?.id;
   }
   const last = hasMore ? shown.at(-1) : undefined;
   return {

@@ -69,21 +69,21 @@ function written(before: StampedProperty, write: StampedWrite): StampedProperty 
   const lastUnset = write.historical ? before.historicalUnset : before.realtimeUnset;
   if (write.kind === "unset") {
     if (number <= lastUnset) return before;
-    const after = standsAgainst(before, write, number >= before.number) ? taken(before, write) : before;
+    const after = standsAgainst(before, write, number >= before.number) ? acquired(before, write) : before;
     return write.historical ? { ...after, historicalUnset: number } : { ...after, realtimeUnset: number };
   }
   if (number < lastUnset) return before;
   if (write.kind === "set") {
     const isNext = before.kind !== "set" || number >= before.number;
-    return standsAgainst(before, write, isNext) ? taken(before, write) : before;
+    return standsAgainst(before, write, isNext) ? acquired(before, write) : before;
   }
   if (before.kind === "unset") {
     // A realtime value that history has unset masked the earlier onces.
     const wasMasked = before.historical && !write.historical && number < before.realtimeNumber;
-    return wasMasked ? before : taken(before, write);
+    return wasMasked ? before : acquired(before, write);
   }
   const isFirst = before.kind === "once" && before.historical === write.historical && number < before.number;
-  return isFirst ? taken(before, write) : before;
+  return isFirst ? acquired(before, write) : before;
 }
 
 /**
@@ -96,7 +96,7 @@ function standsAgainst(before: StampedProperty, write: StampedWrite, isNext: boo
   return write.historical || write.number > before.realtimeNumber;
 }
 
-function taken(before: StampedProperty, { kind, text, number, historical, timeMicros }: StampedWrite) {
+function acquired(before: StampedProperty, { kind, text, number, historical, timeMicros }: StampedWrite) {
   const after = { ...before, kind, text, number, historical };
   return historical ? after : { ...after, realtimeNumber: number, realtimeMicros: timeMicros };
 }
@@ -127,7 +127,7 @@ function mergedProperty(
   if (areOursLate && areTheirsLate) return joined(ours, theirs, merge);
   if (areOursLate) return covering(theirs, ours, merge);
   if (areTheirsLate) return covering(ours, theirs, merge);
-  return isTakenOver(ours, theirs, merge) ? theirs : ours;
+  return isMigrated(ours, theirs, merge) ? theirs : ours;
 }
 
 function isLate(property: StampedProperty, merge: StampedMerge): boolean {
@@ -172,7 +172,7 @@ function withUnsets(property: StampedProperty, other: StampedProperty): StampedP
 }
 
 /** Whether the merged person's property replaces the target's, both from before the merge: `PropertyState.absorb`. */
-function isTakenOver(ours: StampedProperty, theirs: StampedProperty, merge: StampedMerge): boolean {
+function isMigrated(ours: StampedProperty, theirs: StampedProperty, merge: StampedMerge): boolean {
   const ourMicros = ours.realtimeMicros;
   const theirMicros = theirs.realtimeMicros;
   // An unset that only history wrote leaves nothing behind.

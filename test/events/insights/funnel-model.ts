@@ -47,7 +47,10 @@ export const starts: Record<StepOrder, (events: Done[], way: Way) => number[]> =
 };
 
 /** How many hours the first way through the whole funnel took; each event is taken where it fits first. */
-export const firstTook: Record<StepOrder, (events: Done[], way: Omit<Way, "upTo">) => number | undefined> = {
+export const firstDurationMs: Record<
+  StepOrder,
+  (events: Done[], way: Omit<Way, "upTo">) => number | undefined
+> = {
   ordered: (events, { wanted, hours }) => {
     const sorted = byTime(events);
     for (const [place, { event, at: start }] of sorted.entries()) {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { UnknownQueryError } from "../../../src/events/event-filters.ts";
 import type { JsonObject } from "../../../src/lib/json.ts";
-import { firstTook, starts } from "./funnel-model.ts";
+import { firstDurationMs, starts } from "./funnel-model.ts";
 import { counts, day, hour, Journeys, now, steps } from "./journeys.ts";
 
 let journeys: Journeys;
@@ -285,15 +285,18 @@ describe("a funnel", () => {
             const filterOfTimes = { ...filter, funnelVizType: "time_to_convert", binCount: 1 };
             const query = funnel({ series, funnelsFilter: filterOfTimes });
             const times = (await compute(query, { projectId })) as unknown as JsonObject;
-            const took = people
+            const durationMs = people
               .map((who) =>
-                firstTook[order](
+                firstDurationMs[order](
                   events.filter((one) => one.who === who),
                   { wanted, hours },
                 ),
               )
               .filter((one) => one !== undefined);
-            const average = took.length === 0 ? null : (took.reduce((a, b) => a + b) / took.length) * 3_600;
+            const average =
+              durationMs.length === 0
+                ? null
+                : (durationMs.reduce((a, b) => a + b) / durationMs.length) * 3_600;
             expect(times.average_conversion_time).toBe(average);
           },
         ),

@@ -72,9 +72,9 @@ describe("a whole project", () => {
       expect(projects.import(read)).toEqual({
         differences: [],
         remarks: [],
-        notTaken: [],
+        omitted: [],
         turnedOff: [],
-        isNothingTaken: false,
+        isNothingImported: false,
         needsApproval: [],
       });
       expect(versions()).toEqual(before);
@@ -261,8 +261,8 @@ describe("a change", () => {
     expect(flag.filters.aggregation_group_type_index).toBe(1);
     expect(JSON.stringify(flag.filters)).toContain('"group_type_index":1');
     expect(projects.import(document, { groupTypes: others }).differences).toEqual([]);
-    const taken = [{ index: 0, name: "team" }];
-    expect(() => projects.import(document, { groupTypes: taken })).toThrow('the group type "company"');
+    const used = [{ index: 0, name: "team" }];
+    expect(() => projects.import(document, { groupTypes: used })).toThrow('the group type "company"');
     using fresh = new TwoProjects();
     expect(fresh.import(document, { groupTypes: [] }).remarks.join()).toContain('no group type "company"');
   });

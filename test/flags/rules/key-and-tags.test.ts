@@ -29,9 +29,9 @@ describe("keys", () => {
     const key = keyOfReplaced("beta", 7);
     expect(key).toBe("beta:deleted:7");
     expect(keyOfRestored(key, 7, () => false)).toBe("beta");
-    expect(keyOfRestored(key, 7, (taken) => ["beta", "beta-2"].includes(taken))).toBe("beta-3");
+    expect(keyOfRestored(key, 7, (used) => ["beta", "beta-2"].includes(used))).toBe("beta-3");
     const longest = "b".repeat(400);
-    expect(keyOfRestored(longest, 7, (taken) => taken === longest)).toBe(`${"b".repeat(398)}-2`);
+    expect(keyOfRestored(longest, 7, (used) => used === longest)).toBe(`${"b".repeat(398)}-2`);
     expect(keyOfRestored("beta", 7, () => false)).toBe("beta");
     expect(keyOfRestored("beta:deleted:8", 7, () => false)).toBe("beta:deleted:8");
   });

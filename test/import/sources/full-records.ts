@@ -9,7 +9,7 @@ export interface FullRecord {
   /** Members whose value an event shows in another form, if at all: names, times, ids, addresses in parts. */
   used: readonly string[];
   /** Members that are reported (contract, import L2). */
-  notTaken: readonly string[];
+  omitted: readonly string[];
   /** The member with the customer's own values, if the source has one. */
   bag?: string;
   table?: string;
@@ -79,7 +79,7 @@ const records: Readonly<Record<string, FullRecord>> = {
       is_deleted: 0,
     },
     used: ["uuid", "event", "distinct_id", "timestamp", "properties", "elements_chain"],
-    notTaken: ["is_deleted", ...omittedOf.posthog],
+    omitted: ["is_deleted", ...omittedOf.posthog],
     bag: "properties",
   },
   amplitude: {
@@ -110,7 +110,7 @@ const records: Readonly<Record<string, FullRecord>> = {
       ...texts("amplitude_id", "custom", "time", ...omittedOf.amplitude),
     },
     used: ["event_type", "user_id", "event_time", "uuid", "event_properties"],
-    notTaken: ["$insert_id", ...omittedOf.amplitude],
+    omitted: ["$insert_id", ...omittedOf.amplitude],
     bag: "event_properties",
   },
   mixpanel: {
@@ -132,7 +132,7 @@ const records: Readonly<Record<string, FullRecord>> = {
       custom: "<outer>",
     },
     used: ["event", "properties"],
-    notTaken: [
+    omitted: [
       ...["$insert_id", "$mp_api_endpoint", "$mp_api_timestamp_ms", "mp_processing_time_ms"],
       ...["$geo_source", "$import", "$source"],
     ],
@@ -163,7 +163,7 @@ const records: Readonly<Record<string, FullRecord>> = {
       },
     },
     used: ["type", "userId", "anonymousId", "messageId", "timestamp", "properties"],
-    notTaken: omittedOf.segment,
+    omitted: omittedOf.segment,
     bag: "properties",
   },
   "warehouse row": {
@@ -180,7 +180,7 @@ const records: Readonly<Record<string, FullRecord>> = {
       ...texts("original_timestamp", "received_at", "sent_at", "uuid_ts", "loaded_at", "rudder_id"),
     },
     used: ["event", "event_text", "user_id", "anonymous_id", "id", "timestamp"],
-    notTaken: ["original_timestamp", "received_at", "sent_at", "uuid_ts", "loaded_at", "rudder_id"],
+    omitted: ["original_timestamp", "received_at", "sent_at", "uuid_ts", "loaded_at", "rudder_id"],
   },
   ga4: {
     format: "ga4",
@@ -219,7 +219,7 @@ const records: Readonly<Record<string, FullRecord>> = {
       ...texts("event_server_timestamp_offset", "custom", ...omittedOf.ga4),
     },
     used: [...["event_name", "event_timestamp", "user_id", "user_pseudo_id", "user_first_touch_timestamp"]],
-    notTaken: omittedOf.ga4,
+    omitted: omittedOf.ga4,
   },
   umami: {
     format: "umami",
@@ -237,7 +237,7 @@ const records: Readonly<Record<string, FullRecord>> = {
       screen: "1920x1080",
     },
     used: ["created_at", "event_id", "distinct_id", "screen"],
-    notTaken: ["event_type", "job_id"],
+    omitted: ["event_type", "job_id"],
   },
   plausible: {
     format: "plausible",
@@ -256,7 +256,7 @@ const records: Readonly<Record<string, FullRecord>> = {
       scroll_depth: "61",
     },
     used: ["timestamp", "user_id", "name", "meta.key"],
-    notTaken: [],
+    omitted: [],
   },
   matomo: {
     format: "matomo",
@@ -285,7 +285,7 @@ const records: Readonly<Record<string, FullRecord>> = {
       ...texts("idVisit", "idSite", "visitorId", "custom2", ...omittedOf.matomo),
     },
     used: ["userId", "actionDetails.timestamp", "actionDetails.type"],
-    notTaken: ["firstActionTimestamp", ...omittedOf.matomo],
+    omitted: ["firstActionTimestamp", ...omittedOf.matomo],
   },
   snowplow: {
     format: "snowplow",
@@ -306,7 +306,7 @@ const records: Readonly<Record<string, FullRecord>> = {
       ...texts(...omittedOf.snowplow),
     },
     used: ["event", "event_id", "user_id", "collector_tstamp"],
-    notTaken: omittedOf.snowplow,
+    omitted: omittedOf.snowplow,
   },
   heap: {
     format: "heap",
@@ -319,7 +319,7 @@ const records: Readonly<Record<string, FullRecord>> = {
       ...texts("utm_source", "library", "app_version", "custom", "hash", "session_time"),
     },
     used: ["event_id", "user_id", "time"],
-    notTaken: [],
+    omitted: [],
   },
 };
 

@@ -91,7 +91,7 @@ export function personsStatement(question: InsightDraft, figure: Figure, clock: 
   if (question.kind === "funnel" && question.shape === "time_to_convert") {
     const [from, to] = figure.seconds ?? [];
     return `WITH ${funnelSteps(question, clock)},
-${timesTaken(question)}
+${reuseCount(question)}
 SELECT t.who AS who, ${columns}
 FROM taken t JOIN events e ON ${who} = t.who AND e.timestamp = t.moment
 LEFT JOIN persons p ON p.id = e.person_id
@@ -212,7 +212,7 @@ function funnelStatement(question: InsightDraft, clock: ProjectClock): string {
   const { series, shape, breakdown } = question;
   if (shape === "time_to_convert") {
     return `WITH ${funnelSteps(question, clock)},
-${timesTaken(question)}
+${reuseCount(question)}
 SELECT seconds, count(*) AS persons FROM taken GROUP BY ALL ORDER BY ALL`;
   }
   const value = breakdown ? `b.value AS ${identifier(breakdown)}, ` : "";
@@ -264,7 +264,7 @@ function funnelSteps(question: InsightDraft, clock: ProjectClock): string {
 }
 
 /** Table `taken`: when each person first converted, and after how many seconds. */
-function timesTaken({ series, properties, order, window }: InsightDraft): string {
+function reuseCount({ series, properties, order, window }: InsightDraft): string {
   const ends =
     order === "unordered"
       ? `SELECT b.who, b.start, greatest(${getParts(conditionsOfSteps(series, properties))

@@ -37,7 +37,7 @@ const setsMax = 500;
 class ConditionSets {
   private readonly groups: JsonObject[] = [];
   /** Conditions of users that an earlier rule has switched off. */
-  private readonly takenOut: Expression[] = [];
+  private readonly removed: Expression[] = [];
   /** Rules with a percentage, after which the others continue. */
   private readonly partial: VendorRule[] = [];
 
@@ -69,7 +69,7 @@ class ConditionSets {
     const isOff = isFollowed && endsOff(rule, shares);
     this.checkSeed(rule, shares);
     if (shares.length > 0) {
-      const when: Expression = { all: [rule.when, ...this.takenOut.map(not)] };
+      const when: Expression = { all: [rule.when, ...this.removed.map(not)] };
       const sets = alternatives(when).flatMap((properties) => this.setsFor(properties, shares));
       if (this.groups.length + sets.length > setsMax)
         throw new UnsupportedRuleError(`the flag requires more than ${setsMax} condition sets`);
@@ -78,7 +78,7 @@ class ConditionSets {
     if (!isOff) return;
     // A rule whose negation cannot be expressed must fail here, not at the later rule that needs it.
     alternatives(not(rule.when));
-    this.takenOut.push(rule.when);
+    this.removed.push(rule.when);
   }
 
   /** Here a user has one position in all rules of a flag, so the rules' percentages overlap. */

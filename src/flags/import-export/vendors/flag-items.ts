@@ -154,12 +154,12 @@ function getNotes(flag: VendorFlag, key: string, variants: VariantKeys): Part[] 
 function getKeys(originals: readonly string[]): Map<string, string> {
   const valid = originals.filter((key) => /^[a-zA-Z0-9_-]{1,400}$/.test(key));
   const keys = new Map(valid.map((key) => [key, key]));
-  const taken = new Set(valid);
+  const used = new Set(valid);
   for (const original of originals) {
     if (keys.has(original)) continue;
     const plain = original.replace(/[^a-zA-Z0-9_-]+/g, "-").slice(0, keyLengthMax) || "flag";
-    const key = uniqueKey(plain, taken);
-    taken.add(key);
+    const key = uniqueKey(plain, used);
+    used.add(key);
     keys.set(original, key);
   }
   return keys;

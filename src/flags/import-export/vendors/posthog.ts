@@ -114,15 +114,15 @@ export function posthogDocument({ flags, cohorts, groupTypes }: PostHogContent):
 /** Here cohorts are identified by name: in PostHog some have none, and several the same. */
 function namesApart(cohorts: readonly JsonObject[]) {
   const names = new Map<number, string>();
-  const taken = new Set<string>();
+  const used = new Set<string>();
   const renamed: string[] = [];
   const byAge = cohorts.toSorted((one, other) => Number(one.id) - Number(other.id));
   for (const { id, name: written } of byAge) {
     const sent = String(written ?? "").trim() || `Cohort ${id}`;
     let own = sent;
-    for (let number = 2; taken.has(own); number++) own = `${sent} (${number})`;
+    for (let number = 2; used.has(own); number++) own = `${sent} (${number})`;
     if (own !== sent) renamed.push(`Several cohorts are named "${sent}": one is imported as "${own}".`);
-    taken.add(own);
+    used.add(own);
     names.set(Number(id), own);
   }
   return { names, renamed };

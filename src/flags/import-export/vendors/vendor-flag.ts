@@ -70,14 +70,14 @@ export function variantsOfNames(values: JsonObject) {
 export function variantsOfValues(
   values: readonly { value: Json; name?: string }[],
 ): { key: string; payload?: Json }[] {
-  const taken = new Set<string>();
+  const used = new Set<string>();
   return values.map(({ value, name }, index) => {
     const isKey = typeof value === "string" && /^[a-zA-Z0-9_./-]{1,400}$/.test(value);
     const wanted = isKey
       ? value
       : name || (typeof value === "number" ? stringify(value) : `variant-${index + 1}`);
-    const key = uniqueKey(wanted, taken);
-    taken.add(key);
+    const key = uniqueKey(wanted, used);
+    used.add(key);
     return isKey && key === value ? { key } : { key, payload: value };
   });
 }
@@ -123,9 +123,9 @@ export class VariantKeys {
 }
 
 /** A key that is not taken: with a number if necessary. */
-export function uniqueKey(key: string, taken: ReadonlySet<string>): string {
+export function uniqueKey(key: string, used: ReadonlySet<string>): string {
   let unique = key;
-  for (let number = 2; taken.has(unique); number++) {
+  for (let number = 2; used.has(unique); number++) {
     const suffix = `-${number}`;
     unique = key.slice(0, keyLengthMax - suffix.length) + suffix;
   }

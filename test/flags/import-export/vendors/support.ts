@@ -47,7 +47,7 @@ function imported(metadata: Metadata, organizationId: string, text: string, envi
   const reading = readVendorFile(parseFile(text), environment);
   if (reading === undefined) throw new Error("The file is of no known product.");
   const project = createProject(metadata, { organizationId, name: "Own" }, null, now);
-  const { notTaken } = importDocument(
+  const { omitted } = importDocument(
     { metadata, payloads: payloadCipher(Buffer.alloc(32, 7)) },
     {
       by: null,
@@ -63,7 +63,7 @@ function imported(metadata: Metadata, organizationId: string, text: string, envi
   const { set } = new FlagSets(metadata, () => []).of(project.id);
   return {
     ...reading,
-    messages: [...reading.notMapped, ...notTaken].map(
+    messages: [...reading.notMapped, ...omitted].map(
       ({ flag, part, reason }) => `${flag}, ${part}: ${reason}`,
     ),
     /** A flag of the document, and whether it is on after the import. */

@@ -82,7 +82,7 @@ export const flags = {
     owners: { own: "Only you, in this browser", team: "Team" },
     remove: (name: string) => `Remove ${name}`,
     nothing: "Filter or sort the list to save a view.",
-    nameTaken: "Another view has this name.",
+    nameInUse: "Another view has this name.",
   },
   by: "Created by",
   anybody: "Anyone",

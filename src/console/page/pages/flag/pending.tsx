@@ -97,7 +97,7 @@ export function Schedule({
 }) {
   const [edited, setEdited] = useState<number>();
   const found = useScheduled(flag, round);
-  const takeBack = ({ id }: Scheduled) =>
+  const cancelScheduled = ({ id }: Scheduled) =>
     request(inProject(`scheduled_changes/${id}/`), { method: "DELETE" }).then(found.reload, (error) =>
       toastError(errorMessage(error)),
     );
@@ -134,9 +134,9 @@ export function Schedule({
                   <Button
                     kind="quiet"
                     icon="trash"
-                    label={w.takeBack(dateTime(change.scheduled_at))}
+                    label={w.cancelScheduled(dateTime(change.scheduled_at))}
                     disabledReason={disabledReason}
-                    onClick={() => void takeBack(change)}
+                    onClick={() => void cancelScheduled(change)}
                   />
                 </span>
               )}

@@ -171,7 +171,7 @@ export function SaveBar({
           base={base}
           mine={changes}
           theirs={theirs}
-          onTake={() => {
+          onAcquire={() => {
             setTheirs(undefined);
             onRebase(theirs);
           }}
@@ -230,14 +230,14 @@ function Conflict({
   base,
   mine,
   theirs,
-  onTake,
+  onAcquire,
   onPut,
   onClose,
 }: {
   base: Flag;
   mine: readonly string[];
   theirs: Flag;
-  onTake: () => void;
+  onAcquire: () => void;
   onPut: () => void;
   onClose: () => void;
 }) {
@@ -248,7 +248,7 @@ function Conflict({
       onClose={onClose}
       actions={
         <>
-          <Button onClick={onTake}>{w.conflict.takeTheirs}</Button>
+          <Button onClick={onAcquire}>{w.conflict.useTheirs}</Button>
           <Button kind="main" onClick={onPut}>
             {w.conflict.putMine}
           </Button>

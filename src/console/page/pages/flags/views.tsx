@@ -58,7 +58,7 @@ export function Views({ query, onClose }: { query: Record<string, string>; onClo
   const form = useForm({ name: "", owner: "own" as Owner }, async ({ name, owner }) => {
     const view = { name: name.trim(), query: text };
     if (owner === "team") await saveTeams((views) => [...views, view]);
-    else if (own.some((other) => other.name === view.name)) throw new Error(w.nameTaken);
+    else if (own.some((other) => other.name === view.name)) throw new Error(w.nameInUse);
     else saveOwn([...own, view]);
     form.set({ name: "" });
   });
