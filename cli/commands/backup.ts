@@ -119,14 +119,14 @@ export const prune = backupCommand(new Command("prune"), destinationSettings, Pr
         });
       // A backup in progress here relies on existing chunks.
       const isOwn = !dryRun && existsSync(paths(dataDir).metadata);
-      const { removed, kept } = await (isOwn ? withBackupLock(dataDir, prune, wait) : prune());
+      const { removed, retained } = await (isOwn ? withBackupLock(dataDir, prune, wait) : prune());
       if (options.json) {
-        printJson({ removed: removed.map(brief), kept: kept.map(brief), dry_run: dryRun });
+        printJson({ removed: removed.map(brief), kept: retained.map(brief), dry_run: dryRun });
         return;
       }
       for (const { file, bytes } of removed)
         print(`${dryRun ? "would delete" : "deleted"}  ${file}  ${formatBytes(bytes)}`);
-      print(`Backups deleted: ${removed.length}${dryRun ? " (dry run)" : ""}, kept: ${kept.length}.`);
+      print(`Backups deleted: ${removed.length}${dryRun ? " (dry run)" : ""}, kept: ${retained.length}.`);
     }),
   );
 

@@ -211,7 +211,7 @@ export const importFlags = withJson(
           const from = foreign.environment === undefined ? "" : `, environment ${foreign.environment}`;
           const { length } = foreign.document.flags;
           const count = `${length} ${length === 1 ? "flag" : "flags"}`;
-          const shares = foreign.keepsShares ? "" : " Users are re-bucketed. Equality ignores case.";
+          const shares = foreign.preservesPercentages ? "" : " Users are re-bucketed. Equality ignores case.";
           print(`${foreign.product}${from}: ${count} read.${shares}`);
         }
         if (turnedOff.length > 0) print(turnedOffLine(turnedOff, isDryRun));

@@ -34,7 +34,7 @@ class NotRunningError extends AppError {
 
 const lastEventsMax = 8;
 const slowQueriesShown = 5;
-const ratesKept = 60;
+const retainedRates = 60;
 const intervalDefault = 2;
 
 /** One snapshot of everything. */
@@ -138,7 +138,7 @@ async function watch(see: () => Promise<Frame>, { interval, count }: TopOptions)
     for (let looks = 1; ; looks++) {
       const frame = await see();
       rates.push(frame.status.events_per_second);
-      if (rates.length > ratesKept) rates.shift();
+      if (rates.length > retainedRates) rates.shift();
       const { columns, rows } = process.stdout;
       const lines = frameLines(frame, rates, isTerminal ? columns : Number.POSITIVE_INFINITY);
       const shown = isTerminal ? lines.slice(0, rows - 1).map((line) => line.slice(0, columns)) : lines;

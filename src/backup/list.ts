@@ -165,7 +165,7 @@ export async function pruneBackups(
   ).map(({ backup }) => backup);
   const names = removed.map(({ file }) => file.slice(file.lastIndexOf("/") + 1));
   if (!isDryRun) await removeBackups(destination, names);
-  return { removed, kept: all.filter((backup) => !removed.includes(backup)) };
+  return { removed, retained: all.filter((backup) => !removed.includes(backup)) };
 }
 
 export interface Rules {
@@ -202,7 +202,7 @@ export function backupsToRemove<One extends Candidate>(
     .sort((a, b) => (a.createdAt < b.createdAt ? 1 : a.createdAt > b.createdAt ? -1 : 0));
   const retained = new Set(good.slice(0, Math.max(1, rules.last)));
   for (const backup of good) if (backup.isPinned) retained.add(backup);
-  const keepNewestOfEach = (periods: number, periodOf: (day: number) => number) => {
+  const retainNewestOfEach = (periods: number, periodOf: (day: number) => number) => {
     const seen = new Set<number>();
     for (const backup of good) {
       if (seen.size >= periods) return;
@@ -212,8 +212,8 @@ export function backupsToRemove<One extends Candidate>(
       retained.add(backup);
     }
   };
-  keepNewestOfEach(rules.daily, (day) => day);
+  retainNewestOfEach(rules.daily, (day) => day);
   // The first day of 1970 was a Thursday.
-  keepNewestOfEach(rules.weekly, (day) => Math.floor((day + 3) / 7));
+  retainNewestOfEach(rules.weekly, (day) => Math.floor((day + 3) / 7));
   return good.filter((backup) => !retained.has(backup)).reverse();
 }

@@ -136,7 +136,7 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
   );
   const register = new DefinitionRecorder(people.db);
   let areNamesComplete = true;
-  const keepNames = (work: () => void) => {
+  const storeNames = (work: () => void) => {
     try {
       work();
     } catch (error) {
@@ -149,7 +149,7 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
   const pipeline: Pipeline = new Pipeline(
     shared?.around(people) ?? people,
     events,
-    shared === undefined ? keptIn(archive) : keptElsewhere,
+    shared === undefined ? storedIn(archive) : storedElsewhere,
     {
       stepBytes: shared === undefined ? (start.memory?.stepBytes ?? defaultStepBytes) : sharedStepBytes,
       portionBytes: start.memory?.portionBytes ?? defaultBatchBytes,
@@ -163,10 +163,10 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
       onApplied: (applied) => {
         loadedAt = performance.now();
         report({ type: "applied", applied });
-        keepNames(() => register.store());
+        storeNames(() => register.store());
       },
       onFlagUsage: (usage) => report({ type: "flag_usage", usage }),
-      onItems: (items) => keepNames(() => register.look(items)),
+      onItems: (items) => storeNames(() => register.look(items)),
       onSpikes: (spikes) => report({ type: "spikes", spikes }),
       onCorruption: (error) => log("error", error.message, { code: (error as { code?: string }).code }),
       onFatal: faults.stopLoading,
@@ -250,16 +250,16 @@ async function openExternalStore(start: EngineStart, address: ClickHouseAddress,
 }
 
 /** With a journal in segments, every batch is a segment. */
-const keptIn = (archive: SegmentArchive): BatchStore<JournalBatch> => ({
+const storedIn = (archive: SegmentArchive): BatchStore<JournalBatch> => ({
   keep: (batches) => archive.keep(batches as readonly SegmentBatch[]),
   idle: () => archive.idle(),
 });
 
 /** With a journal in PostgreSQL, its reader deletes loaded blocks. */
-const keptElsewhere: BatchStore<JournalBatch> = { keep: () => undefined, idle: async () => undefined };
+const storedElsewhere: BatchStore<JournalBatch> = { keep: () => undefined, idle: async () => undefined };
 
 /** A running event backend. */
-interface KeptEvents {
+interface EventStoreUse {
   backend: EventBackend;
   /** Memory of this process used by the event store. */
   memory(): Promise<StoreMemory>;
@@ -278,7 +278,7 @@ function runDuckdb(
     hasSpace,
     faults,
   }: { pipeline: Pipeline; hasSpace: () => Promise<boolean>; faults: FatalErrorHandler },
-): KeptEvents {
+): EventStoreUse {
   mirror.hasSpace = hasSpace;
   const queries = new RunningQueries(database, {
     memoryLimitBytes: start.memoryLimitBytes,
@@ -331,7 +331,7 @@ function runDuckdb(
 }
 
 /** Loading waits while the ClickHouse server is unavailable: events stay in the journal. */
-function runExternal(outside: ClickHouseBackend, faults: FatalErrorHandler): KeptEvents {
+function runExternal(outside: ClickHouseBackend, faults: FatalErrorHandler): EventStoreUse {
   outside.open().catch(faults.die);
   return {
     backend: outside,

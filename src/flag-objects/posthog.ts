@@ -96,12 +96,12 @@ function experimentItem(of: JsonObject, variants: Json | undefined, remarks: str
 /** Exposures by actions have no counterpart. */
 function criteria(sent: Json | undefined, onProblem: (reason: string) => void): JsonObject {
   if (!isJsonObject(sent)) return {};
-  const kept = Object.entries(sent).filter(([, config]) => {
+  const retained = Object.entries(sent).filter(([, config]) => {
     if (!isJsonObject(config) || typeof config.event === "string") return true;
     onProblem("it is not an event.");
     return false;
   });
-  return Object.fromEntries(kept) as JsonObject;
+  return Object.fromEntries(retained) as JsonObject;
 }
 
 /** A metric that experiments can compute here. */

@@ -70,8 +70,9 @@ export function serializeProperties(
       add(`"$session_id":"${lower}"`);
     }
   }
-  const isProfileSwitchKept = decisions.mode === "propertyless" && !decisions.isModeGivenOutside;
-  if (sent.$process_person_profile !== undefined && !isProfileSwitchKept) cut.push("$process_person_profile");
+  const isProfileSwitchPreserved = decisions.mode === "propertyless" && !decisions.isModeGivenOutside;
+  if (sent.$process_person_profile !== undefined && !isProfileSwitchPreserved)
+    cut.push("$process_person_profile");
   if (decisions.mode === "propertyless") {
     if (decisions.isModeGivenOutside) add('"$process_person_profile":false');
     for (const name of profileChanges) if (sent[name] !== undefined) cut.push(name);

@@ -89,20 +89,20 @@ export function editedObject(json: string, cut: readonly string[], more: string)
 
 /** The members of both objects; the second one's take precedence. */
 export function mergedObjects(under: string, over: string, overValue: object): string {
-  const members = keptMembers(under, (name) => !Object.hasOwn(overValue, name));
-  members.push(...keptMembers(over, () => true));
+  const members = retainedMembers(under, (name) => !Object.hasOwn(overValue, name));
+  members.push(...retainedMembers(over, () => true));
   return `{${members.join(",")}}`;
 }
 
 /** The text of the members to keep. */
-function keptMembers(json: string, isKept: (name: string) => boolean): string[] {
+function retainedMembers(json: string, isRetained: (name: string) => boolean): string[] {
   const span = memberSpan();
   const tally: JsonCounts = { members: 0, deepest: 0 };
   const preserved: string[] = [];
   let at = 1;
   while (nextMember(json, at, span)) {
     at = endOfValue(json, span.valueStart, tally);
-    if (isKept(memberName(json, span))) preserved.push(json.slice(span.nameStart - 1, at));
+    if (isRetained(memberName(json, span))) preserved.push(json.slice(span.nameStart - 1, at));
   }
   return preserved;
 }

@@ -234,7 +234,8 @@ export class DefinitionRecorder {
           .run(projectId, owner, name, type, at),
       );
     }
-    if (found.values.size >= valuesMax || known.values >= projectValuesMax || !isKept(value, text)) return;
+    if (found.values.size >= valuesMax || known.values >= projectValuesMax || !isRetained(value, text))
+      return;
     found.values.add(text);
     known.values += 1;
     this.writes.push(() =>
@@ -379,7 +380,7 @@ function widened(known: PropertyType | null, seen: PropertyType | null): Propert
 }
 
 /** Whether a value is offered for selection. */
-function isKept(value: unknown, text: string): boolean {
+function isRetained(value: unknown, text: string): boolean {
   if (typeof value === "string") return value !== "" && value.length <= valueLengthMax;
   return (typeof value === "number" || typeof value === "boolean") && text !== "null";
 }

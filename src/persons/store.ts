@@ -53,7 +53,7 @@ export class PeopleStore implements IdentityStore {
   private readonly unusedLists: KeySetCollector;
   private isStepOpen = false;
   /** State of the last step, reusable because no other process writes persons. */
-  private cachedState: KeptState | undefined;
+  private cachedState: CachedState | undefined;
 
   constructor(
     readonly db: PeopleDb,
@@ -162,7 +162,7 @@ export class PeopleStore implements IdentityStore {
   }
 }
 
-interface KeptState {
+interface CachedState {
   state: BatchState;
   /** Version of the file when the step started. */
   version: number;

@@ -104,10 +104,10 @@ export const scannedBytesMax = 4 * 1024 * 1024;
 const comparedBytesMax = 64;
 const nonAscii = 0x80;
 /** Above these counts, known names and shapes are reset before the next batch: clients may invent names. */
-const namesKept = 6_000;
-const shapesKept = 2_000;
+const retainedNames = 6_000;
+const cachedShapes = 2_000;
 /** Same for numbered values. */
-const valuesKept = 15_000;
+const cachedValues = 15_000;
 /** Same as in `assembly/values.ts`. */
 export const valueNumbersMax = 20_000;
 
@@ -148,8 +148,8 @@ export class MemberScanner {
    */
   read(texts: readonly Uint8Array[]): (Members | undefined)[] {
     this.turn += 1;
-    if (this.names.length > namesKept || this.shapes.size > shapesKept) this.forgetNames();
-    else if (this.instance.program.knownValues() > valuesKept) this.forgetValues();
+    if (this.names.length > retainedNames || this.shapes.size > cachedShapes) this.forgetNames();
+    else if (this.instance.program.knownValues() > cachedValues) this.forgetValues();
     const bytes = texts.reduce((sum, { length }) => sum + length, 0);
     if (bytes > scannedBytesMax) return texts.map(parsedMembers);
     const { instance } = this;

@@ -56,13 +56,13 @@ describe("projects", () => {
     });
     expect(changed.body).toMatchObject({ name: "Store", timezone: "Europe/Berlin", anonymize_ips: true });
     expect(server.metadata.projects.findByToken(first.api_key)).toMatchObject({ timezone: "Europe/Berlin" });
-    for (const [sent, kept] of [
+    for (const [sent, retained] of [
       ["europe/BERLIN", "Europe/Berlin"],
       ["utc", "UTC"],
       ["us/pacific", "US/Pacific"],
     ]) {
       const { body } = await server.ask("PATCH", "/api/projects/1/", { body: { timezone: sent } });
-      expect(body.timezone).toBe(kept);
+      expect(body.timezone).toBe(retained);
     }
     const organization = server.first.organization.id;
     for (const path of [
@@ -98,8 +98,10 @@ describe("projects", () => {
     expect(ended.body).toMatchObject({ api_token: graceful.body.api_token, api_token_backup: null });
     expect(server.metadata.projects.findByToken(rotated.body.api_token)).toBeUndefined();
     for (const days of [400, 0, null]) {
-      const kept = await server.ask("PATCH", "/api/projects/1/", { body: { events_retention_days: days } });
-      expect(kept.body).toMatchObject({ events_retention_days: days });
+      const retained = await server.ask("PATCH", "/api/projects/1/", {
+        body: { events_retention_days: days },
+      });
+      expect(retained.body).toMatchObject({ events_retention_days: days });
     }
     for (const wrong of [-1, 36_501, "soon"]) {
       expect(

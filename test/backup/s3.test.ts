@@ -79,8 +79,8 @@ describe("a bucket as the destination", () => {
       const { code, stdout, stderr } = await backup("create", place);
       s3.fails = () => undefined;
       expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-      const kept = /is kept as (\S+)\. /.exec(stderr)?.[1];
-      expect(readdirSync(unsent()).map((name) => join(unsent(), name))).toEqual([kept!]);
+      const retained = /is kept as (\S+)\. /.exec(stderr)?.[1];
+      expect(readdirSync(unsent()).map((name) => join(unsent(), name))).toEqual([retained!]);
       expect((await listed(place)).filter(({ file }) => file === good.file)).toMatchObject([
         { verified: true },
       ]);

@@ -25,7 +25,7 @@ const marginMs = 500;
 /** Error of ClickHouse's clock as an engine knows it. */
 const clockErrorMs = 300;
 /** Insert tokens that ClickHouse remembers: fewer than are used during the delay of the latest insert. */
-const tokensKept = 12;
+const cachedTokens = 12;
 /** Faults happen until then; later everything is loaded. */
 const faultsMs = 60_000;
 const runMs = 4 * faultsMs;
@@ -213,7 +213,7 @@ class Model {
         return;
       }
       if (!model.tokens.includes(token)) {
-        model.tokens = [...model.tokens, token].slice(-tokensKept);
+        model.tokens = [...model.tokens, token].slice(-cachedTokens);
         for (const { id } of events) model.stored.set(id, (model.stored.get(id) ?? 0) + 1);
       }
       if (!(model.isFaulty && model.random() < 0.03)) answer.isStored = true;
@@ -280,13 +280,13 @@ function* engine(model: Model): Process {
 /** One statement for all partitions of an engine. */
 function* renewLeases(model: Model, held: Map<number, Held>): Call<void> {
   const until = model.nowMs + leaseMs;
-  const kept = yield* model.transaction(() => {
+  const retained = yield* model.transaction(() => {
     const renewed = [...held].filter(([partition, { epoch }]) => model.state[partition]!.epoch === epoch);
     for (const [partition] of renewed) model.state[partition]!.beat += 1;
     return renewed.map(([partition]) => partition);
   });
   for (const [partition, lease] of held)
-    if (kept.includes(partition)) lease.until = until;
+    if (retained.includes(partition)) lease.until = until;
     else held.delete(partition);
 }
 

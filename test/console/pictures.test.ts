@@ -119,12 +119,12 @@ describe.skipIf(chromiumPath === undefined)("pictures", () => {
           pictures.push(picture);
           if (sheet === undefined) continue;
           const size = picture.colors.length;
-          const kept = { ...sheet, colors: sheet.colors.slice(index * size, (index + 1) * size) };
+          const retained = { ...sheet, colors: sheet.colors.slice(index * size, (index + 1) * size) };
           // A part of a page that loads after the rest: two screenshots in a row may be equal without it.
           const deadline = Date.now() + lateMs;
-          while (difference(kept, picture) > shareTolerance && Date.now() < deadline)
+          while (difference(retained, picture) > shareTolerance && Date.now() < deadline)
             picture = await small(desk, await settled(page));
-          const share = difference(kept, picture);
+          const share = difference(retained, picture);
           if (share > shareTolerance) differing.push(`${name}: ${Math.round(share * 1000) / 10} % differs`);
         }
         await context.close();

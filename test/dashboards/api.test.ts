@@ -282,7 +282,7 @@ describe("tiles", () => {
   test("have a color, an empty one too, and say whether they show a description", async () => {
     using it = await board();
     const [{ id }] = (await it.server.ask("GET", path)).body.tiles;
-    for (const [sent, kept] of [
+    for (const [sent, retained] of [
       [
         { color: "blue", show_description: true },
         { color: "blue", show_description: true },
@@ -299,7 +299,7 @@ describe("tiles", () => {
     ]) {
       const { status, body } = await it.change([{ id, ...sent }]);
       expect([status, body.tiles.length]).toEqual([200, 1]);
-      expect(body.tiles[0]).toMatchObject({ ...kept, text: null, insight: { id: 1 } });
+      expect(body.tiles[0]).toMatchObject({ ...retained, text: null, insight: { id: 1 } });
       expect((await it.server.ask("GET", path)).body.tiles).toEqual(body.tiles);
     }
   });
@@ -362,14 +362,14 @@ test("an insight keeps the name that a client derived", async () => {
   });
   expect(created).toMatchObject({ status: 201, body: { name: "", derived_name: "Pageview count" } });
   const path = "/api/projects/1/insights/1/";
-  for (const [sent, kept] of [
+  for (const [sent, retained] of [
     [{ name: "Views" }, "Pageview count"],
     [{ derived_name: "Views" }, "Views"],
     [{ derived_name: "" }, ""],
     [{ derived_name: null }, null],
   ] as const) {
-    expect((await server.ask("PATCH", path, { body: sent })).body.derived_name).toBe(kept);
-    expect((await server.ask("GET", path)).body.derived_name).toBe(kept);
+    expect((await server.ask("PATCH", path, { body: sent })).body.derived_name).toBe(retained);
+    expect((await server.ask("GET", path)).body.derived_name).toBe(retained);
   }
   const long = await server.ask("PATCH", path, { body: { derived_name: "x".repeat(401) } });
   expect(long).toMatchObject({ status: 400, body: { attr: "derived_name" } });

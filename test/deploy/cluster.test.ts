@@ -27,7 +27,7 @@ const cluster = parse(read("clickhouse/cluster.yaml")) as {
   macros: { shard: number; replica: { "@from_env": string } };
   zookeeper: { node: Node[] };
 };
-const keeper = parse(read("clickhouse/keeper.yaml")) as {
+const batchStore = parse(read("clickhouse/keeper.yaml")) as {
   keeper_server: {
     tcp_port: number;
     server_id: { "@from_env": string };
@@ -37,7 +37,7 @@ const keeper = parse(read("clickhouse/keeper.yaml")) as {
 const replicas = Object.values(cluster.remote_servers).flatMap(({ shard }) =>
   shard.flatMap(({ replica }) => replica.map(({ host }) => host)),
 );
-const keepers = keeper.keeper_server.raft_configuration.server;
+const keepers = batchStore.keeper_server.raft_configuration.server;
 
 /** What the fronts are told about ClickHouse fits its configuration. */
 function expectEventsAddress(text: string, host: string): void {
@@ -50,7 +50,7 @@ function expectEventsAddress(text: string, host: string): void {
 
 test("ClickHouse finds its keepers, and they each other", () => {
   expect(cluster.zookeeper.node).toEqual(
-    keepers.map(({ hostname }) => ({ host: hostname, port: keeper.keeper_server.tcp_port })),
+    keepers.map(({ hostname }) => ({ host: hostname, port: batchStore.keeper_server.tcp_port })),
   );
   expect(keepers.map(({ id }) => id)).toEqual([1, 2, 3]);
 });
@@ -127,7 +127,7 @@ describe("compose", () => {
     expect(aliases("clickhouse-")).toEqual(replicas);
     expect(aliases("keeper-")).toEqual(keepers.map(({ hostname }) => hostname));
     for (const { id } of keepers) {
-      const variable = keeper.keeper_server.server_id["@from_env"];
+      const variable = batchStore.keeper_server.server_id["@from_env"];
       expect(environment(`keeper-${id}`)[variable]).toBe(String(id));
     }
     for (const name of names.filter((each) => each.startsWith("clickhouse-")))

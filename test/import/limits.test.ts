@@ -108,7 +108,7 @@ test("events of 19 MB come back from every format", async () => {
     expect(await flagkeep(args)).toMatchObject({ code: 0 });
     return path;
   };
-  const kept = (path: string) =>
+  const retained = (path: string) =>
     readFileSync(path, "utf8")
       .trim()
       .split("\n")
@@ -117,7 +117,7 @@ test("events of 19 MB come back from every format", async () => {
         ...[uuid, event, distinct_id, timestamp],
         Bun.hash(JSON.stringify(properties)),
       ]);
-  const before = kept(await exported(source.dataDir, "ndjson"));
+  const before = retained(await exported(source.dataDir, "ndjson"));
   expect(before.map(([, , id]) => id)).toEqual(ids);
   for (const format of ["ndjson", "csv", "parquet"]) {
     const path = await exported(source.dataDir, format);
@@ -126,7 +126,7 @@ test("events of 19 MB come back from every format", async () => {
       code: 0,
       summary: { accepted: 2 },
     });
-    expect(kept(await exported(dataDir, "ndjson"))).toEqual(before);
+    expect(retained(await exported(dataDir, "ndjson"))).toEqual(before);
   }
 }, 300_000);
 

@@ -274,9 +274,9 @@ test("a project without events: flags that would match other users are imported 
   expect(remarks).toContainEqual(
     expect.stringContaining("turned off: ahead, behind, deleted, in-order, listed."),
   );
-  const kept = await flagkeep(["flags", "list", "--json", "--data-dir", dataDir]);
+  const retained = await flagkeep(["flags", "list", "--json", "--data-dir", dataDir]);
   expect(
-    JSON.parse(kept.stdout).map(({ key, active }: { key: string; active: boolean }) => [key, active]),
+    JSON.parse(retained.stdout).map(({ key, active }: { key: string; active: boolean }) => [key, active]),
   ).toEqual([
     ...["ahead", "behind", "deleted", "in-order", "listed"].map((key) => [key, false]),
     ["plain", true],

@@ -41,11 +41,11 @@ describe("the text of the properties is stored as it was sent", () => {
         const text = JSON.stringify(sent, null, indent);
         // An escaped back slash in front would make the next line's replacement wrong.
         fc.pre(!text.includes("\\\\u0000"));
-        const kept = properties(text);
-        expect(kept).not.toMatch(/[\r\n]/);
-        if (indent === undefined && !text.includes("\\u0000")) expect(kept).toBe(text);
+        const retained = properties(text);
+        expect(retained).not.toMatch(/[\r\n]/);
+        if (indent === undefined && !text.includes("\\u0000")) expect(retained).toBe(text);
         // NUL is the one character that does not come back.
-        expect(JSON.parse(kept)).toEqual(JSON.parse(text.replaceAll("\\u0000", "\\ufffd")));
+        expect(JSON.parse(retained)).toEqual(JSON.parse(text.replaceAll("\\u0000", "\\ufffd")));
       }),
       { numRuns: 500 },
     );
@@ -78,14 +78,14 @@ describe("the text of the properties is stored as it was sent", () => {
         const members = Object.entries(sent).map(
           ([key, one]) => `${JSON.stringify(key)}:${JSON.stringify(one)}`,
         );
-        const kept = `{${members.join(",")}${members.length > 0 && cut.includes("$session_id") ? "," : ""}`;
+        const retained = `{${members.join(",")}${members.length > 0 && cut.includes("$session_id") ? "," : ""}`;
         cut.forEach((key, index) => {
           members.splice((seed + index) % (members.length + 1), 0, `${JSON.stringify(key)}:${cutOnes[key]}`);
         });
         const session = cut.includes("$session_id")
           ? '"$session_id":"01a1fb87-8ea9-71da-a728-780e77655af4"'
           : "";
-        expect(properties(`{${members.join(",")}}`)).toBe(`${kept}${session}}`);
+        expect(properties(`{${members.join(",")}}`)).toBe(`${retained}${session}}`);
       }),
       { numRuns: 300 },
     );

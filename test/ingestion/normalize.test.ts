@@ -288,11 +288,11 @@ describe("anonymous events", () => {
       $groups: { company: "x" },
       plan: "free",
     };
-    const { mode, properties: kept } = stored(
+    const { mode, properties: retained } = stored(
       getOutcome(event({ properties, $set: { d: 1 }, $set_once: { e: 1 } })),
     );
     expect(mode).toBe("propertyless");
-    expect(JSON.parse(kept)).toEqual({
+    expect(JSON.parse(retained)).toEqual({
       $process_person_profile: false,
       $group_x: "of the client",
       $groups: { company: "x" },

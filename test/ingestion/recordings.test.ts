@@ -50,11 +50,11 @@ function without(properties: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(properties).filter(([name]) => !handled.includes(name)));
 }
 
-function checkEvent(sent: RecordedEvent, kept: Record<string, unknown>, skew: number) {
-  const properties = kept.properties as Record<string, unknown>;
+function checkEvent(sent: RecordedEvent, retained: Record<string, unknown>, skew: number) {
+  const properties = retained.properties as Record<string, unknown>;
   const isAnonymous =
     (sent.options?.process_person_profile ?? sent.properties.$process_person_profile) === false;
-  expect(kept).toMatchObject({
+  expect(retained).toMatchObject({
     project_id: 4,
     uuid: sent.uuid,
     event: sent.event,
@@ -65,8 +65,8 @@ function checkEvent(sent: RecordedEvent, kept: Record<string, unknown>, skew: nu
     made_uuid: false,
   });
   // One kind of event still sends a list of elements.
-  if (Array.isArray(sent.properties.$elements)) expect(kept.elements_chain).toStartWith("button.c1.c2:");
-  else expect(kept.elements_chain).toBe(sent.properties.$elements_chain ?? null);
+  if (Array.isArray(sent.properties.$elements)) expect(retained.elements_chain).toStartWith("button.c1.c2:");
+  else expect(retained.elements_chain).toBe(sent.properties.$elements_chain ?? null);
   expect(without(properties)).toMatchObject(without(sent.properties));
   for (const name of ["$set", "$set_once"] as const) {
     const inside = sent.properties[name] as object | undefined;

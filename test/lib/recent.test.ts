@@ -27,9 +27,11 @@ test("what is asked for stays, the rest is forgotten", () => {
   expect(recent.get(owner, "once")).toBeUndefined();
   expect(recent.get(owner, "key 0")).toBeUndefined();
   expect(recent.get(owner, "key 999")).toBe(999);
-  const kept = Array.from({ length: 1_000 }, (_, i) => recent.get(owner, `key ${i}`)).filter(Boolean).length;
-  expect(kept).toBeGreaterThan(40);
-  expect(kept).toBeLessThanOrEqual(100);
+  const retained = Array.from({ length: 1_000 }, (_, i) => recent.get(owner, `key ${i}`)).filter(
+    Boolean,
+  ).length;
+  expect(retained).toBeGreaterThan(40);
+  expect(retained).toBeLessThanOrEqual(100);
 });
 
 test("one entry larger than all is kept until the next", () => {

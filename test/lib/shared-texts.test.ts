@@ -18,9 +18,9 @@ test("equal texts take their room once, and what is not asked for any more is fo
     return heapStats().objectTypeCounts.string ?? 0;
   };
   const before = strings();
-  const kept = Array.from({ length: 100_000 }, (_, index) => intern(created(`value ${index % 10}`)));
+  const retained = Array.from({ length: 100_000 }, (_, index) => intern(created(`value ${index % 10}`)));
   expect(strings() - before).toBeLessThan(1_000);
-  expect(kept).toHaveLength(100_000);
+  expect(retained).toHaveLength(100_000);
   for (let value = 0; value < 100_000; value++) intern(created(`only ${value}`));
   // The texts and little else: as many as two generations have.
   expect(strings() - before).toBeLessThan(2 * 8_192 + 1_000);

@@ -80,9 +80,9 @@ test("others get their turn while folders are looked at", async () => {
 
 test("figures are kept for whoever asks again soon", async () => {
   const dataDir = directory();
-  const kept = new CachedFolderUsage(dataDir);
-  const first = await kept.read();
+  const retained = new CachedFolderUsage(dataDir);
+  const first = await retained.read();
   writeFileSync(join(dataDir, "backups", "another"), "x");
-  expect(await kept.read()).toEqual(first);
+  expect(await retained.read()).toEqual(first);
   expect((await folderUsage(dataDir)).backups_bytes).toBe(first.backups_bytes + 1);
 });

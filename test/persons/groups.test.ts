@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { keptNumber } from "../../src/lib/json/exact.ts";
+import { exactNumber } from "../../src/lib/json/exact.ts";
 import {
   findGroup,
   findGroups,
@@ -115,7 +115,7 @@ describe("groups", () => {
   test("keep all digits of a property when another one changes", () => {
     using people = new TestPeople();
     const digits = "9007199254746192393";
-    const account = { ref: keptNumber(digits), list: [keptNumber(digits)] };
+    const account = { ref: exactNumber(digits), list: [exactNumber(digits)] };
     people.applyOneByOne(group("company", "x", account), group("company", "x", { plan: "pro" }));
     const { properties } = findGroup(people.db, 1, 0, "x")!;
     expect(JSON.stringify(properties)).toBe(`{"ref":${digits},"list":[${digits}],"plan":"pro"}`);

@@ -9,17 +9,17 @@ import { event, identify, newYearMicros, set, TestPeople } from "./support.ts";
 test("a connection keeps no more pages of the file than it may", () => {
   const folder = temporaryFolder();
   const path = join(folder, "people.sqlite");
-  const keptKib = (options: Parameters<typeof openPeople>[1]) => {
+  const retainedKib = (options: Parameters<typeof openPeople>[1]) => {
     const people = openPeople(path, options);
     const [[size]] = people.$client.query("PRAGMA cache_size").values() as [[number]];
     people.$client.close();
     return -size;
   };
   const MiB = 1024 * 1024;
-  expect(keptKib({ cacheBytes: 16 * MiB })).toBe(16 * 1024);
-  expect(keptKib({ readonly: true, cacheBytes: 4 * MiB })).toBe(4 * 1024);
-  expect(keptKib({})).toBe(128 * 1024);
-  expect(keptKib({ readonly: true })).toBe(32 * 1024);
+  expect(retainedKib({ cacheBytes: 16 * MiB })).toBe(16 * 1024);
+  expect(retainedKib({ readonly: true, cacheBytes: 4 * MiB })).toBe(4 * 1024);
+  expect(retainedKib({})).toBe(128 * 1024);
+  expect(retainedKib({ readonly: true })).toBe(32 * 1024);
   rmSync(folder, { recursive: true });
 });
 

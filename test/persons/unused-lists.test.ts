@@ -9,7 +9,7 @@ import { personByDistinctId } from "../../src/persons/reader.ts";
 import { newYearMicros, note, set, TestPeople } from "./support.ts";
 
 /** A store, and turns of its housekeeping. */
-class Kept extends TestPeople {
+class CachedPeople extends TestPeople {
   private nowMicros = newYearMicros;
 
   tick(afterMicros: number): void {
@@ -41,7 +41,7 @@ class Kept extends TestPeople {
 }
 
 test("a name that only somebody had who is deleted goes too; others stay", () => {
-  using people = new Kept();
+  using people = new CachedPeople();
   people.apply(set("a", { "ann@example.com": 1 }), set("b", { plan: "pro" }));
   expect(people.lists()).toEqual(["ann@example.com", "plan"]);
   people.delete("a");
@@ -55,7 +55,7 @@ test("a name that only somebody had who is deleted goes too; others stay", () =>
 });
 
 test("also after the first time, a day later", () => {
-  using people = new Kept();
+  using people = new CachedPeople();
   people.apply(set("a", { one: 1 }), set("b", { two: 1 }));
   people.look();
   people.tick(graceMicros);
@@ -67,7 +67,7 @@ test("also after the first time, a day later", () => {
 });
 
 test("what a step writes meanwhile is used, though the persons it wrote were looked at before", () => {
-  using people = new Kept();
+  using people = new CachedPeople();
   people.apply(set("a", { one: 1 }), set("b", { two: 1 }));
   people.delete("a");
   people.look();
@@ -80,7 +80,7 @@ test("what a step writes meanwhile is used, though the persons it wrote were loo
 });
 
 test("nothing is looked at or taken away while a step is open", () => {
-  using people = new Kept();
+  using people = new CachedPeople();
   people.apply(set("a", { one: 1 }));
   people.delete("a");
   people.look();
@@ -93,7 +93,7 @@ test("nothing is looked at or taken away while a step is open", () => {
 });
 
 test("persons are looked at in portions, and those without a list need none", () => {
-  using people = new Kept();
+  using people = new CachedPeople();
   people.apply(set("a", { one: 1 }), set("last", { two: 2 }));
   people.db.$client.run(
     `WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < ${personsPerTurn})

@@ -137,15 +137,15 @@ describe("events without flagkeep.sqlite", () => {
     expect((await flagkeep(["backup", "list", "--data-dir", dataDir])).code).toBe(0);
   }, 60_000);
 
-  for (const kept of ["events.duckdb", "people.sqlite", "journal"]) {
-    test(`also when of the stores only ${kept} is left`, async () => {
-      const dataDir = copy(`only-${kept}`);
+  for (const retained of ["events.duckdb", "people.sqlite", "journal"]) {
+    test(`also when of the stores only ${retained} is left`, async () => {
+      const dataDir = copy(`only-${retained}`);
       for (const name of readdirSync(dataDir))
-        if (name !== kept) rmSync(join(dataDir, name), { recursive: true });
+        if (name !== retained) rmSync(join(dataDir, name), { recursive: true });
       const { code, stderr } = await serve(dataDir);
       expect(code).toBe(1);
       expect(stderr).toContain("flagkeep.sqlite is missing");
-      expect(readdirSync(dataDir)).toEqual([kept]);
+      expect(readdirSync(dataDir)).toEqual([retained]);
     });
   }
 

@@ -100,9 +100,9 @@ export class ClickHouseStores implements AsyncDisposable {
     return await this.store.connection.rows(sql);
   }
 
-  /** @param keepsPeople somebody else has them open. */
-  async close(keepsPeople = false): Promise<void> {
-    if (!keepsPeople) this.people.$client.close();
+  /** @param preservesPeople somebody else has them open. */
+  async close(preservesPeople = false): Promise<void> {
+    if (!preservesPeople) this.people.$client.close();
     await this.store.close();
   }
 

@@ -62,10 +62,10 @@ export class FakeDisk implements Disk {
     const now = this.files.get(path)!;
     const extra = now.subarray(durable.length);
     if (extra.length === 0) return durable;
-    const kept = Buffer.from(extra.subarray(0, Math.floor(random() * (extra.length + 1))));
+    const retained = Buffer.from(extra.subarray(0, Math.floor(random() * (extra.length + 1))));
     // Pages are written in any order: a page of the tail may hold zeros.
-    if (kept.length > 0 && random() < 0.5) kept.fill(0, Math.floor(random() * kept.length));
-    return Buffer.concat([durable, kept]);
+    if (retained.length > 0 && random() < 0.5) retained.fill(0, Math.floor(random() * retained.length));
+    return Buffer.concat([durable, retained]);
   }
 
   private put(path: string, bytes: Uint8Array, position: number): void {

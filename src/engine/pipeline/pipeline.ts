@@ -117,7 +117,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
   constructor(
     private readonly identity: IdentityStore,
     private readonly events: EventStore,
-    private readonly keeper: BatchStore<Batch>,
+    private readonly batchStore: BatchStore<Batch>,
     private readonly settings: PipelineOptions,
     private readonly hooks: PipelineCallbacks,
   ) {
@@ -173,7 +173,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     if (!(await this.canCheckpoint())) return;
     for (let attempt = 0; attempt < lastCheckpointAttempts && !(await this.checkpoint()); attempt++)
       await Bun.sleep(50);
-    await this.keeper.idle();
+    await this.batchStore.idle();
   }
 
   /** Checkpoints the event store if due and idle; call it every few seconds. */
@@ -227,7 +227,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     const bytes = loadableBytes(freeBytes);
     if (bytes >= this.stepBytesMax) return Number.POSITIVE_INFINITY;
     if (this.bytesSinceCheckpoint === 0 || !(await this.checkpointIfSpace())) return bytes;
-    await this.keeper.idle();
+    await this.batchStore.idle();
     return loadableBytes((await space()).freeBytes);
   }
 
@@ -406,7 +406,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     if (this.bytesSinceCheckpoint > 0 && !(await this.events.checkpoint())) return false;
     this.bytesSinceCheckpoint = 0;
     this.lastCheckpointAt = performance.now();
-    this.keeper.keep(this.applied.splice(0));
+    this.batchStore.keep(this.applied.splice(0));
     return true;
   }
 }

@@ -266,18 +266,18 @@ export class MetricSqlBuilder {
     const event = dialect.triple("e.moment", "e.lane", "e.seq");
     const none = dialect.triple(String(never), "0", "0");
     const at = (step: number) => `${name}_${step}`;
-    const kept = this.more.length === 0 ? ["who", "f"] : ["who", "f", "day", "until"];
+    const retained = this.more.length === 0 ? ["who", "f"] : ["who", "f", "day", "until"];
     const ctes = [
-      `${at(0)} AS (SELECT ${this.list(kept)}, 0 AS step, ${dialect.triple(start, String(beforeAll), String(beforeAll))} AS t FROM ${this.units} x)`,
+      `${at(0)} AS (SELECT ${this.list(retained)}, 0 AS step, ${dialect.triple(start, String(beforeAll), String(beforeAll))} AS t FROM ${this.units} x)`,
     ];
     for (const [index, source] of series.entries()) {
       const next = `CASE WHEN ${this.match(source)} AND ${within} AND ${event} > x.t THEN ${event} ELSE ${none} END`;
       ctes.push(
         `${at(index + 1)} AS (
-           SELECT ${kept.join(", ")}, CASE WHEN ${dialect.ofTriple("t", 1)} < ${never} THEN ${index + 1} ELSE step END AS step, t
-           FROM (SELECT ${this.list(kept)}, x.step AS step, min(${next}) AS t
+           SELECT ${retained.join(", ")}, CASE WHEN ${dialect.ofTriple("t", 1)} < ${never} THEN ${index + 1} ELSE step END AS step, t
+           FROM (SELECT ${this.list(retained)}, x.step AS step, min(${next}) AS t
              FROM ${at(index)} x LEFT JOIN (SELECT * FROM found e WHERE ${this.match(source)}) e ON e.who = x.who
-             GROUP BY ${this.list(kept, false)}, x.step, x.t)
+             GROUP BY ${this.list(retained, false)}, x.step, x.t)
          )`,
       );
     }

@@ -28,13 +28,13 @@ export function instantSql(placeholder: string, argument: Node | undefined): str
 }
 
 /** Functions whose result has the zone of their argument. */
-const zoneKeeping =
+const zonePreserving =
   /^(?:tostartof(?:second|minute|hour|day|interval|fiveminutes?|tenminutes|fifteenminutes)|date_?trunc|date_?(?:add|sub)|(?:add|subtract)[a-z]+s|todatetime|parsedatetime)/;
 
 /** The zone of a function's result, if it is not the project's. */
 export function resultZone(name: string, args: readonly Node[], zone: Node | undefined): Node | undefined {
   if (name === "totimezone") return args[1];
-  if (!zoneKeeping.test(name)) return undefined;
+  if (!zonePreserving.test(name)) return undefined;
   return zone ?? explicitZone(name, args);
 }
 

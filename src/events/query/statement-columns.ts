@@ -90,9 +90,9 @@ function replaceIn(select: Node, findColumn: FindColumn, columns: Map<string, st
     const name = `flagkeep_${sql.replace(/^.*\./, "").replaceAll('"', "")}`;
     columns.set(name, sql);
     const isSelected = (select.select_list as Node[]).includes(node);
-    const kept = isSelected && node.alias === "" ? alias : node.alias;
+    const retained = isSelected && node.alias === "" ? alias : node.alias;
     for (const member of Object.keys(node)) delete node[member];
-    Object.assign(node, { class: "COLUMN_REF", type: "COLUMN_REF", alias: kept, query_location: 0 });
+    Object.assign(node, { class: "COLUMN_REF", type: "COLUMN_REF", alias: retained, query_location: 0 });
     node.column_names = [String((select.from_table as Node).alias), name];
   }
 }

@@ -66,8 +66,9 @@ export function writeFlagInPart(
     }
   }
   // The problem is outside of the condition sets. An existing flag stays unchanged.
-  const isKept = writer.isNew && writer.write({ key: item.key, filters: { groups: [] } }, true) === undefined;
-  note(obstacles, { part: isKept ? "its filters" : wholeFlag, reason: whole });
+  const isRetained =
+    writer.isNew && writer.write({ key: item.key, filters: { groups: [] } }, true) === undefined;
+  note(obstacles, { part: isRetained ? "its filters" : wholeFlag, reason: whole });
   return obstacles;
 }
 

@@ -263,7 +263,7 @@ function checkedFilters(
   }
   const opened = before && payloads.open(before);
   if (before?.hasEncryptedPayloads && !isSecret) assertPayloadsAreSentAgain(fields.filters, opened!);
-  const sent = withKeptPayloads(fields.filters, opened ?? {});
+  const sent = withPreservedPayloads(fields.filters, opened ?? {});
   const filters = opened ? filtersOfChangedFlag(sent, opened, context) : filtersOfNewFlag(sent, context);
   return { filters, isSecret };
 }
@@ -309,7 +309,7 @@ function newRollout(percentage: number | undefined, before: Flag | undefined): n
  *
  * @throws {InvalidFieldError} without an earlier payload the placeholder would become the payload.
  */
-function withKeptPayloads(sent: JsonObject | undefined, opened: JsonObject): JsonObject | undefined {
+function withPreservedPayloads(sent: JsonObject | undefined, opened: JsonObject): JsonObject | undefined {
   if (!isJsonObject(sent?.payloads)) return sent;
   const known = isJsonObject(opened.payloads) ? opened.payloads : {};
   const payloads = Object.entries(sent.payloads).map(([name, value]) => {

@@ -116,7 +116,7 @@ class JsonSplitter {
     const close = this.isEscaped ? -1 : chunk.indexOf(quote, from);
     const isPlain = close !== -1 && !isBehindEscape(chunk, from, close);
     if (isPlain) {
-      if (this.isAtKeys) this.keepKey(chunk.subarray(from, close));
+      if (this.isAtKeys) this.preserveKey(chunk.subarray(from, close));
       this.isInText = false;
       return close;
     }
@@ -128,13 +128,13 @@ class JsonSplitter {
         this.isInText = false;
         return at;
       }
-      if (this.isAtKeys) this.keepKey(chunk.subarray(at, at + 1));
+      if (this.isAtKeys) this.preserveKey(chunk.subarray(at, at + 1));
     }
     return chunk.length - 1;
   }
 
   /** Keeps only enough bytes to distinguish it from the member's name. */
-  private keepKey(bytes: Buffer): void {
+  private preserveKey(bytes: Buffer): void {
     const keyOffset = this.member!.length + 1 - this.key!.length;
     if (keyOffset > 0) this.key!.push(...bytes.subarray(0, keyOffset));
   }

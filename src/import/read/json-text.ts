@@ -1,7 +1,7 @@
 /** Parses JSON of other programs with limited depth, and without losing digits. Pure. */
 
 import { nestingMax } from "../../ingestion/payload.ts";
-import { keptNumber } from "../../lib/json/exact.ts";
+import { exactNumber } from "../../lib/json/exact.ts";
 import { NestingTooDeepError } from "../../lib/json/limits.ts";
 import { endOfValue, skipSpace } from "../../lib/json/spans.ts";
 import type { Json, JsonObject } from "../../lib/json.ts";
@@ -42,8 +42,8 @@ function checkNesting(text: string): void {
 
 function exact(_: string, value: Json, { source }: { source?: string }): Json {
   if (typeof value !== "number" || source === undefined || String(value) === source) return value;
-  const isKept = Number.isFinite(value) && significant(source) <= 15;
-  return isKept ? value : (keptNumber(source) as Json);
+  const isRetained = Number.isFinite(value) && significant(source) <= 15;
+  return isRetained ? value : (exactNumber(source) as Json);
 }
 
 function significant(number: string): number {

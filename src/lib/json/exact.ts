@@ -33,7 +33,7 @@ export function rewrittenJson(text: string): string {
 }
 
 /** A number that keeps its source form. */
-export function keptNumber(text: string): object {
+export function exactNumber(text: string): object {
   return rawJSON(text);
 }
 

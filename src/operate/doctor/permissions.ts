@@ -7,7 +7,7 @@ import { paths } from "../../paths.ts";
 import { type Finding, failure, ok, warning } from "./finding.ts";
 
 /** Folders whose files may be write-protected on purpose. */
-function keptFolders(dataDir: string): string[] {
+function preservedFolders(dataDir: string): string[] {
   const { backups, unsentBackups, native, quarantine } = paths(dataDir);
   return [backups, unsentBackups, native, quarantine];
 }
@@ -23,7 +23,7 @@ export function checkPermissions(dataDir: string): Finding[] {
   const self = process.geteuid?.();
   const found = [
     ...checkAccess(dataDir),
-    ...walk(dataDir, { dataDir, user, isUser: self === user, retainedFolders: keptFolders(dataDir) }),
+    ...walk(dataDir, { dataDir, user, isUser: self === user, retainedFolders: preservedFolders(dataDir) }),
   ];
   if (self !== undefined && self !== user) {
     const message = `The files in ${dataDir} belong to the user ${user}, this command runs as the user ${self}.`;

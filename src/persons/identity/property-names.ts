@@ -8,7 +8,7 @@ const sharedNamesMax = 100;
 /**
  * Names in all shared lists; long names count several times. Above this, sharing starts over; states keep their lists.
  */
-const keptNamesMax = 100_000;
+const retainedNamesMax = 100_000;
 const typicalNameLength = 64;
 
 export class PropertyNames {
@@ -84,7 +84,7 @@ export class PropertyNames {
   private share(name: string, list: PropertyNames): void {
     this.following.set(name, list);
     PropertyNames.retainedBytes += list.count + Math.floor(name.length / typicalNameLength);
-    if (PropertyNames.retainedBytes <= keptNamesMax) return;
+    if (PropertyNames.retainedBytes <= retainedNamesMax) return;
     PropertyNames.empty = new PropertyNames([], true);
     PropertyNames.retainedBytes = 0;
   }

@@ -78,8 +78,8 @@ describe("a one-time link", () => {
     using server = new TestServer();
     const user = ownerToSetUp(server.metadata.db)!;
     const { token } = createSetupLink(server.metadata, user, null, server.now);
-    const kept = () => JSON.stringify(server.metadata.db.$client.query("SELECT * FROM setup_link").all());
-    expect(kept()).not.toContain(token);
+    const retained = () => JSON.stringify(server.metadata.db.$client.query("SELECT * FROM setup_link").all());
+    expect(retained()).not.toContain(token);
     const { headers } = await post(server, "/api/session/setup/", { token, password: goodPassword });
     const stored = ["session", "user_password", "activity"].flatMap((table) =>
       server.metadata.db.$client.query(`SELECT * FROM ${table}`).all(),

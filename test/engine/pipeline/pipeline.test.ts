@@ -351,7 +351,7 @@ test("events of a torn segment before the tear are loaded, and the corruption is
 describe("a disk that is short", () => {
   const MiB = 1024 * 1024;
   /** Without the places that long events take besides their own. */
-  const kept = async (stores: TestStores) =>
+  const retained = async (stores: TestStores) =>
     uuids(await stores.rows("SELECT uuid::VARCHAR FROM events WHERE project_id > 0 ORDER BY seq"));
   /** Half a mebibyte each. */
   const large = (n: number) => ({
@@ -372,7 +372,7 @@ describe("a disk that is short", () => {
     const events = Array.from({ length: 12 }, (_, n) => large(n));
     pipeline.offer([await stores.segment("realtime", [...events, events[0]!])]);
     await pipeline.drain(30_000);
-    expect(await kept(stores)).toEqual(events.map(({ uuid }) => uuid));
+    expect(await retained(stores)).toEqual(events.map(({ uuid }) => uuid));
     expect(checkpoints.length).toBeGreaterThan(4);
     expect(stores.applied.reduce((sum, { events }) => sum + events, 0)).toBe(12);
     expect(stores.applied.reduce((sum, { duplicates }) => sum + duplicates, 0)).toBe(1);
@@ -396,7 +396,7 @@ describe("a disk that is short", () => {
     freeBytes = 100 * MiB;
     while (stores.loader.cursor("historical") === 0) await Bun.sleep(20);
     await pipeline.drain(10_000);
-    expect(await kept(stores)).toHaveLength(2);
+    expect(await retained(stores)).toHaveLength(2);
     expect(stores.pauses.at(-1)).toBeNull();
   }, 30_000);
 });

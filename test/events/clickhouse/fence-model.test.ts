@@ -29,7 +29,7 @@ const runningMsMax = 4_800;
 /** ClickHouse's clock, by up to so many milliseconds. */
 const clockErrorMs = 300;
 /** More than are done during a lease, and fewer than during the delay of the latest insert. */
-const namesKept = 12;
+const retainedNames = 12;
 const batchEveryMs = 350;
 const address = {
   url: "http://model",
@@ -115,7 +115,7 @@ class Model {
       throw new ClickHouseError({ message: "flagkeep: late insert", code: lateInsertCode });
     if (this.random() < 0.3) await Bun.sleep(this.random() * runningMsMax);
     if (this.has("name") && this.names.includes(name)) return;
-    this.names = [...this.names, name].slice(-namesKept);
+    this.names = [...this.names, name].slice(-retainedNames);
     for (const seq of seqs) this.stored.set(seq, (this.stored.get(seq) ?? 0) + 1);
   }
 }

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { type EventFilter, eventOrders } from "../../../src/events/list.ts";
-import { keptNumber } from "../../../src/lib/json/exact.ts";
+import { exactNumber } from "../../../src/lib/json/exact.ts";
 import type { Json, JsonObject } from "../../../src/lib/json.ts";
 
 export const day = 86_400_000;
@@ -42,7 +42,7 @@ export const values: Json[] = [
   ],
   ...[
     // As some libraries write whole numbers.
-    ...(["12.0", "1.2e1", "-0.5e1"].map(keptNumber) as never[]),
+    ...(["12.0", "1.2e1", "-0.5e1"].map(exactNumber) as never[]),
     true,
     false,
     null,

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { computeInsight } from "../../../src/events/compute-query.ts";
 import { listEvents } from "../../../src/events/list.ts";
 import { duckdbSql, type PropertyLocation } from "../../../src/events/sql-dialect.ts";
-import { keptNumber } from "../../../src/lib/json/exact.ts";
+import { exactNumber } from "../../../src/lib/json/exact.ts";
 import type { JsonObject } from "../../../src/lib/json.ts";
 import { TestStores } from "../../support/event-store.ts";
 import { temporaryFolder } from "../../support/server.ts";
@@ -50,8 +50,8 @@ const oddValues = [
     [1, "1"],
     { a: { b: null } },
     // As Python writes whole numbers that it computes with, and others.
-    ...["12.0", "-0.0", "1.2e1", "1e16", "1e400", "123456789012345678901234567890"].map(keptNumber),
-    [keptNumber("12.0")],
+    ...["12.0", "-0.0", "1.2e1", "1e16", "1e400", "123456789012345678901234567890"].map(exactNumber),
+    [exactNumber("12.0")],
     "12.0",
     "nan",
     "1_000",
@@ -199,7 +199,7 @@ test("a column is not used before it is full, and filling goes on where it was a
 test("columns of a version whose texts of numbers were others are filled anew", async () => {
   const folder = temporaryFolder();
   const before = await TestStores.open({ folder });
-  await before.load([{ properties: { plan: keptNumber("12.0") } }, { properties: { plan: "12.0" } }]);
+  await before.load([{ properties: { plan: exactNumber("12.0") } }, { properties: { plan: "12.0" } }]);
   await withConnection(before, (connection) => before.loader.propertyColumns.add(connection, ["plan"]));
   await fillAll(before);
   await before.rows(`UPDATE events AS e SET ${columnOf(before, "plan")!.slice(2)} = '12.0'`);

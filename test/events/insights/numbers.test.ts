@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { computeInsight } from "../../../src/events/compute-query.ts";
-import { keptNumber } from "../../../src/lib/json/exact.ts";
+import { exactNumber } from "../../../src/lib/json/exact.ts";
 import type { JsonObject } from "../../../src/lib/json.ts";
 import { TestStores } from "../../support/event-store.ts";
 
@@ -28,7 +28,7 @@ describe("numbers", () => {
       values.map((text, index) => ({
         distinctId: String(index),
         time: now,
-        properties: { paid: text.startsWith('"') ? JSON.parse(text) : keptNumber(text) },
+        properties: { paid: text.startsWith('"') ? JSON.parse(text) : exactNumber(text) },
       })),
     );
   });

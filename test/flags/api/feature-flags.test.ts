@@ -154,8 +154,8 @@ describe("keys of deleted flags", () => {
         /"\$feature_flag".*?"value":"(.*?)"/.exec(JSON.stringify(insight.query))?.[1],
       ]);
     };
-    const kept = await edit({ name: "still deleted" });
-    expect(kept.filters.super_groups).toEqual(filters.super_groups);
+    const retained = await edit({ name: "still deleted" });
+    expect(retained.filters.super_groups).toEqual(filters.super_groups);
     expect(await named()).toEqual([
       ["pay", "pay"],
       ["pay", "pay"],

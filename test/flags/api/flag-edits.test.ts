@@ -88,11 +88,11 @@ describe("two people edit one flag", () => {
 
 test("maps and ids that other products keep in a flag are kept", async () => {
   using it = await withFlag();
-  const kept = { surveys: { a: { id: 1 } }, features: { b: [2] }, experiment_set: [5, 3] };
-  expect((await it.patch(kept)).body).toMatchObject(kept);
-  expect((await it.server.ask("GET", firstFlagPath)).body).toMatchObject(kept);
-  const created = await it.server.ask("POST", flagsPath, { body: { key: "kept", ...kept } });
-  expect(created.body).toMatchObject(kept);
+  const retained = { surveys: { a: { id: 1 } }, features: { b: [2] }, experiment_set: [5, 3] };
+  expect((await it.patch(retained)).body).toMatchObject(retained);
+  expect((await it.server.ask("GET", firstFlagPath)).body).toMatchObject(retained);
+  const created = await it.server.ask("POST", flagsPath, { body: { key: "kept", ...retained } });
+  expect(created.body).toMatchObject(retained);
   expect((await it.patch({ surveys: null, features: null, experiment_set: null })).body).toMatchObject({
     surveys: {},
     features: {},

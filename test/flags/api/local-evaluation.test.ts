@@ -324,7 +324,7 @@ describe("cohorts that are not sent are written into the flag", () => {
   });
 
   const variants = { multivariate: { variants: [{ key: "test", rollout_percentage: 100 }] } };
-  const kept: [string, JsonObject, CohortDefinition[]][] = [
+  const retained: [string, JsonObject, CohortDefinition[]][] = [
     ["static", when([inCohort(1)]), [cohort(1, null, { isStatic: true })]],
     ["missing", when([inCohort(1)]), []],
     ["empty", when([inCohort(1)]), [cohort(1, {})]],
@@ -346,7 +346,7 @@ describe("cohorts that are not sent are written into the flag", () => {
     ],
     ["about groups", { ...when([inCohort(1)]), aggregation_group_type_index: 1 }, [cohort(1, all(a))]],
   ];
-  for (const [name, filters, cohorts] of kept) {
+  for (const [name, filters, cohorts] of retained) {
     test(`but not: ${name}`, () => {
       expect(groupsIn(filters, cohorts, false)).toEqual(filters.groups!);
       expect(getBody([flag(1, "f", filters)], cohorts, false).cohorts).toEqual({});

@@ -1,14 +1,14 @@
 /** Numbers that JavaScript's do not hold keep their digits from the request over the store to evaluations and answers. */
 
 import { expect, test } from "bun:test";
-import { keptNumber } from "../../../src/lib/json/exact.ts";
+import { exactNumber } from "../../../src/lib/json/exact.ts";
 import type { Json } from "../../../src/lib/json.ts";
 import { ServerProcess, until } from "../../support/server.ts";
 
 const digits = "12345678901234567890";
-const wanted = keptNumber(digits) as Json;
+const wanted = exactNumber(digits) as Json;
 /** The same to JavaScript. */
-const neighbor = keptNumber("12345678901234567891") as Json;
+const neighbor = exactNumber("12345678901234567891") as Json;
 const project = "/api/projects/1";
 
 const about = (operator: string, value: Json) => ({

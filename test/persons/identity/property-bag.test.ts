@@ -83,17 +83,17 @@ describe("size", () => {
     );
     fc.assert(
       fc.property(writes, fc.array(fc.boolean(), { minLength: 12, maxLength: 12 }), (list, stores) => {
-        const kept = new PropertyState();
+        const cached = new PropertyState();
         let restored = new PropertyState();
         list.forEach(({ name, value, isUnset }, index) => {
-          for (const bag of [kept, restored]) {
+          for (const bag of [cached, restored]) {
             if (isUnset) bag.unset(name, live(index));
             else bag.set(name, json(value), live(index));
           }
           if (stores[index]) restored = stored(restored);
         });
-        expect(getValues(restored)).toEqual(getValues(kept));
-        expect(getBytes(kept)).toBeLessThanOrEqual(propertyBytesMax);
+        expect(getValues(restored)).toEqual(getValues(cached));
+        expect(getBytes(cached)).toBeLessThanOrEqual(propertyBytesMax);
       }),
       { numRuns: 60 },
     );

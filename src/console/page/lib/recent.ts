@@ -10,7 +10,7 @@ export interface RecentPage {
 }
 
 const preference = "recent";
-const keptMax = 20;
+const retainedMax = 20;
 /** Folders whose pages are of single objects. */
 const objectPath = /^(?:flags|experiments|surveys|early-access|dashboards|cohorts|persons)\/[^/]+$/;
 
@@ -27,7 +27,7 @@ function readAll(): RecentPage[] {
 export function recordVisit(page: RecentPage): void {
   if (!objectPath.test(page.path) || page.path.endsWith("/new")) return;
   const others = readAll().filter(({ project, path }) => project !== page.project || path !== page.path);
-  savePreference(preference, JSON.stringify([page, ...others].slice(0, keptMax)));
+  savePreference(preference, JSON.stringify([page, ...others].slice(0, retainedMax)));
 }
 
 /** The latest first. */

@@ -14,7 +14,7 @@ export interface Draft {
   tags: string[];
   filters: Filters;
   isRemote: boolean;
-  keepsOverLogin: boolean;
+  persistsAcrossLogin: boolean;
   bucketing: string;
   runtime: string;
 }
@@ -27,7 +27,7 @@ export function toDraft(flag: Flag): Draft {
     tags: [...flag.tags],
     filters: structuredClone(flag.filters),
     isRemote: flag.is_remote_configuration === true,
-    keepsOverLogin: flag.ensure_experience_continuity === true,
+    persistsAcrossLogin: flag.ensure_experience_continuity === true,
     bucketing: flag.bucketing_identifier ?? "distinct_id",
     runtime: flag.evaluation_runtime ?? "all",
   };
@@ -48,7 +48,7 @@ export function changedFields(flag: Flag, draft: Draft): Record<string, unknown>
     ["tags", "tags"],
     ["filters", "filters"],
     ["is_remote_configuration", "isRemote"],
-    ["ensure_experience_continuity", "keepsOverLogin"],
+    ["ensure_experience_continuity", "persistsAcrossLogin"],
     ["bucketing_identifier", "bucketing"],
     ["evaluation_runtime", "runtime"],
   ];
@@ -75,7 +75,7 @@ export function differences(before: Draft, after: Draft): string[] {
   if (before.runtime !== after.runtime) {
     lines.push(d.runtime(named(w.runtimes, before.runtime), named(w.runtimes, after.runtime)));
   }
-  if (before.keepsOverLogin !== after.keepsOverLogin) lines.push(d.keep(after.keepsOverLogin));
+  if (before.persistsAcrossLogin !== after.persistsAcrossLogin) lines.push(d.keep(after.persistsAcrossLogin));
   lines.push(...filterDifferences(before.filters, after.filters));
   return lines;
 }

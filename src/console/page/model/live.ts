@@ -44,7 +44,7 @@ export function useLive(filter: { event?: string; distinct_id?: string }, isPaus
   const key = JSON.stringify([filter, inProject("")]);
   useEffect(() => {
     const controller = new AbortController();
-    const kept = { rows: [] as LiveRow[], notShown: 0, held: [] as LiveRow[], heldCount: 0 };
+    const retained = { rows: [] as LiveRow[], notShown: 0, held: [] as LiveRow[], heldCount: 0 };
     let arrivals: { at: number; count: number }[] = [];
     let state: Live["state"] = "connecting";
     let failure: ApiError | undefined;
@@ -56,19 +56,19 @@ export function useLive(filter: { event?: string; distinct_id?: string }, isPaus
       const since = performance.now() - rateMs;
       const before = arrivals.length;
       arrivals = arrivals.filter(({ at }) => at > since);
-      if (!paused.current && kept.held.length > 0) {
-        kept.rows = [...kept.held, ...kept.rows].slice(0, cachedMax);
-        kept.held = [];
-        kept.heldCount = 0;
+      if (!paused.current && retained.held.length > 0) {
+        retained.rows = [...retained.held, ...retained.rows].slice(0, cachedMax);
+        retained.held = [];
+        retained.heldCount = 0;
         isDirty = true;
       }
       if (!isDirty && before === arrivals.length) return;
       isDirty = false;
       const total = arrivals.reduce((sum, one) => sum + one.count, 0);
       setLive({
-        rows: kept.rows,
-        notShown: kept.notShown,
-        behind: kept.heldCount,
+        rows: retained.rows,
+        notShown: retained.notShown,
+        behind: retained.heldCount,
         state,
         failure,
         perSecond: total / (rateMs / 1000),
@@ -84,16 +84,16 @@ export function useLive(filter: { event?: string; distinct_id?: string }, isPaus
               isDirty = true;
               if (event === "skipped") {
                 const { count: skipped } = JSON.parse(data) as { count: number };
-                kept.notShown += skipped;
+                retained.notShown += skipped;
                 count(skipped);
                 return;
               }
               const row = { ...(parseJson(data) as StoredEvent), arrivedAt: Date.now() };
               count(1);
               if (paused.current) {
-                kept.held = [row, ...kept.held].slice(0, cachedMax);
-                kept.heldCount++;
-              } else kept.rows = [row, ...kept.rows].slice(0, cachedMax);
+                retained.held = [row, ...retained.held].slice(0, cachedMax);
+                retained.heldCount++;
+              } else retained.rows = [row, ...retained.rows].slice(0, cachedMax);
             },
             () => {
               state = "open";

@@ -60,7 +60,7 @@ function readable(listed: readonly Json[]): { flags: JsonObject[]; notMapped: No
   const notMapped: NotMapped[] = [];
   const keys = new Set<string>();
   for (const [index, flag] of listed.entries()) {
-    if (isJsonObject(flag) && !isKept(flag)) continue;
+    if (isJsonObject(flag) && !isRetained(flag)) continue;
     const key = isJsonObject(flag) ? name(flag.key) : undefined;
     const reason = problemOf(flag, key, keys);
     if (reason !== undefined)
@@ -95,10 +95,12 @@ export function posthogDocument({ flags, cohorts, groupTypes }: PostHogContent):
   document: FlagDocument;
   renamed: string[];
 } {
-  const preserved = cohorts.filter(isKept);
+  const preserved = cohorts.filter(isRetained);
   const { names, renamed } = namesApart(preserved);
   const document = writeDocument({
-    flags: flags.filter(isKept).map((flag) => ({ id: Number(flag.id), key: String(flag.key), fields: flag })),
+    flags: flags
+      .filter(isRetained)
+      .map((flag) => ({ id: Number(flag.id), key: String(flag.key), fields: flag })),
     cohorts: preserved.map((cohort) => ({
       id: Number(cohort.id),
       name: names.get(Number(cohort.id))!,
@@ -128,4 +130,4 @@ function namesApart(cohorts: readonly JsonObject[]) {
   return { names, renamed };
 }
 
-const isKept = ({ deleted }: JsonObject) => deleted !== true;
+const isRetained = ({ deleted }: JsonObject) => deleted !== true;

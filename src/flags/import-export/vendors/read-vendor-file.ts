@@ -28,7 +28,7 @@ export interface VendorImport {
   /** Messages about other parts of the file that are not in the document. */
   remarks: string[];
   /** Whether every user stays in the same bucket. */
-  keepsShares: boolean;
+  preservesPercentages: boolean;
 }
 
 interface Product {
@@ -68,7 +68,7 @@ export function readVendorFile(root: Json, environment?: string): VendorImport |
       product: posthog,
       environment: undefined,
       switchedOff: new Set(),
-      keepsShares: true,
+      preservesPercentages: true,
       ...readPostHog(root),
     };
   const product = products.find(({ name, recognizes }) =>
@@ -87,7 +87,7 @@ export function readVendorFile(root: Json, environment?: string): VendorImport |
       switchedOff,
       unread,
       remarks: [],
-      keepsShares: false,
+      preservesPercentages: false,
     };
   } catch (error) {
     if (!(error instanceof AmbiguousEnvironmentError)) throw error;

@@ -68,7 +68,7 @@ describe("PostHog", () => {
         ],
       }),
     );
-    expect([file.product, file.keepsShares, file.remarks]).toEqual(["PostHog", true, []]);
+    expect([file.product, file.preservesPercentages, file.remarks]).toEqual(["PostHog", true, []]);
     expect(file.messages).toEqual([
       expect.stringMatching(/^of-cohort, rule 1: .*references a cohort by the ID 7/),
     ]);

@@ -56,7 +56,7 @@ export function MatchingPersons({
     const csv = ["distinct_id", ...ids].join("\n");
     const body = { name: values.name.trim(), is_static: true, csv };
     const { id } = await request<{ id: number }>(inProject("cohorts/"), { method: "POST", body });
-    toast(w.kept(body.name));
+    toast(w.created(body.name));
     go(`cohorts/${id}`);
   });
   return (
@@ -87,8 +87,8 @@ export function MatchingPersons({
                   void saved.submit();
                 }}
               >
-                <Field label={w.keepName} {...saved.input("name")} error={saved.error} isRequired />
-                <Button type="submit">{w.keepAs}</Button>
+                <Field label={w.saveName} {...saved.input("name")} error={saved.error} isRequired />
+                <Button type="submit">{w.saveAs}</Button>
                 <Button icon="sql" onClick={() => go("sql", { q: statement })}>
                   {w.asSql}
                 </Button>

@@ -81,9 +81,9 @@ function Loaded({
 }) {
   const { query, set, go } = useAddress();
   useCohortNames();
-  const kept = drafts.get(place);
-  const [draft, setDraftState] = useState<Draft>(() => kept?.draft ?? toDraft(flag));
-  const [base, setBase] = useState<Flag>(() => kept?.base ?? flag);
+  const retained = drafts.get(place);
+  const [draft, setDraftState] = useState<Draft>(() => retained?.draft ?? toDraft(flag));
+  const [base, setBase] = useState<Flag>(() => retained?.base ?? flag);
   const [isAsking, setAsking] = useState(false);
   const [isDeleting, setDeleting] = useState(false);
   const [isCopying, setCopying] = useState(false);

@@ -59,8 +59,8 @@ export function FlagSettings({
           </div>
           <Checkbox
             label={w.keep}
-            isOn={draft.keepsOverLogin}
-            onChange={(keepsOverLogin) => onChange({ ...draft, keepsOverLogin })}
+            isOn={draft.persistsAcrossLogin}
+            onChange={(persistsAcrossLogin) => onChange({ ...draft, persistsAcrossLogin })}
           />
         </section>
       </fieldset>

@@ -77,7 +77,7 @@ function getRows({ db }: TestPeople, projectId: number) {
 }
 
 test("every row is as if all persons were read again in each step", () => {
-  using keeping = new TestPeople();
+  using retaining = new TestPeople();
   using reading = new TestPeople();
   let projectId = 0;
   const check = (all: readonly Sent[]) => {
@@ -85,7 +85,7 @@ test("every row is as if all persons were read again in each step", () => {
     let step: JournalItem[] = [];
     const flush = () => {
       if (step.length === 0) return;
-      keeping.apply(...step);
+      retaining.apply(...step);
       reading.reopen();
       reading.apply(...step);
       step = [];
@@ -96,7 +96,7 @@ test("every row is as if all persons were read again in each step", () => {
       if (one.endsStep) flush();
     }
     flush();
-    expect(getRows(keeping, projectId)).toEqual(getRows(reading, projectId));
+    expect(getRows(retaining, projectId)).toEqual(getRows(reading, projectId));
   };
   fc.assert(fc.property(fc.array(sent, { minLength: 2, maxLength: 25 }), check), { numRuns: 300 });
 });
