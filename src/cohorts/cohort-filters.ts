@@ -99,9 +99,9 @@ function checkedNode(node: JsonObject, depth: number, noteMisfit: NoteMisfit | u
   }
   if (typeof node.key !== "string" || node.key === "") throw rejected("Each condition requires a key.");
   const condition = normalizeOperator(node);
-  const fault = getError(condition);
-  if (fault !== undefined && (noteMisfit === undefined || !isMisfit(fault))) throw fault;
-  if (fault !== undefined) noteMisfit?.(fault.message);
+  const problem = getError(condition);
+  if (problem !== undefined && (noteMisfit === undefined || !isMisfit(problem))) throw problem;
+  if (problem !== undefined) noteMisfit?.(problem.message);
   if (node.type !== "cohort") return condition;
   const id = wholeNumber(node.value);
   if (id === undefined) throw rejected("A cohort condition requires a cohort id.");
@@ -116,8 +116,8 @@ function getError(condition: JsonObject): InvalidFieldError | undefined {
     return typeof behavior === "string" ? rejected(behavior) : undefined;
   }
   if (type === "person") {
-    const fault = validateFilterValue(condition);
-    return fault && rejected(fault.detail, fault.code);
+    const problem = validateFilterValue(condition);
+    return problem && rejected(problem.detail, problem.code);
   }
   const name = operator ?? "in";
   if (ofCohorts.has(name)) return undefined;

@@ -17,7 +17,7 @@ import { getCache, getPersonStore } from "./stores.ts";
 export async function openExternalStore(
   start: EngineStart,
   address: ClickHouseAddress,
-  faults: FatalErrorHandler,
+  fatalErrors: FatalErrorHandler,
 ) {
   let outside: ClickHouseBackend | undefined;
   const db = openPeople(paths(start.dataDir).people, getCache(start));
@@ -29,7 +29,7 @@ export async function openExternalStore(
           onAcquired: () => outside?.noteLoaded(),
           onFree: startOver,
           onPaused: startOver,
-          onFatal: (error) => (error instanceof LeaseLostError ? startOver() : faults.die(error)),
+          onFatal: (error) => (error instanceof LeaseLostError ? startOver() : fatalErrors.die(error)),
         });
   const people = getPersonStore(start, db);
   if (shared === undefined)

@@ -67,9 +67,9 @@ export async function runEngine(recovery: StoreRecovery): Promise<never> {
   await readMessages<Command>(Bun.stdin.stream(), (command) => {
     if (command.type === "start") {
       isShared = command.start.shared !== null;
-      const faults = new FatalErrorHandler(command.start, recovery.markCorrupt);
-      die = faults.die;
-      engine = startEngine(command.start, recovery, faults).catch(die);
+      const fatalErrors = new FatalErrorHandler(command.start, recovery.markCorrupt);
+      die = fatalErrors.die;
+      engine = startEngine(command.start, recovery, fatalErrors).catch(die);
     }
     if (command.type === "segments")
       void engine?.then(({ pipeline }) => pipeline.offer(command.segments.map(getBatch)));
@@ -82,7 +82,7 @@ export async function runEngine(recovery: StoreRecovery): Promise<never> {
 
 type Engine = Awaited<ReturnType<typeof startEngine>>;
 
-async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: FatalErrorHandler) {
+async function startEngine(start: EngineStart, recovery: StoreRecovery, fatalErrors: FatalErrorHandler) {
   // Not in a cluster: other nodes presume an engine dead that is too slow to renew its lease.
   if (start.shared === null) lowerProcessPriority();
   setInterval(() => report({ type: "alive" }), aliveIntervalMs);
@@ -101,13 +101,13 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
   if (start.doubt !== "") recovery.markCorrupt(start.dataDir, start.doubt);
   const opened =
     start.eventsAt === null
-      ? await openStores(start, recovery, faults)
-      : await openExternalStore(start, start.eventsAt, faults);
+      ? await openStores(start, recovery, fatalErrors)
+      : await openExternalStore(start, start.eventsAt, fatalErrors);
   const { people, events, follow } = opened;
   const shared = "shared" in opened ? opened.shared : undefined;
   /** In a cluster only one engine loads events. */
   const isLoader = shared === undefined || shared.isLoader;
-  faults.use = "reading";
+  fatalErrors.use = "reading";
   let loadedAt = performance.now();
   const archive = new SegmentArchive(
     {
@@ -141,7 +141,7 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
       work();
     } catch (error) {
       areNamesComplete = false;
-      faults.reportCorrupt(error);
+      fatalErrors.reportCorrupt(error);
       log("warn", "failed to store event and property definitions", { error: String(error) });
     }
   };
@@ -169,7 +169,7 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
       onItems: (items) => storeNames(() => register.look(items)),
       onSpikes: (spikes) => report({ type: "spikes", spikes }),
       onCorruption: (error) => log("error", error.message, { code: (error as { code?: string }).code }),
-      onFatal: faults.stopLoading,
+      onFatal: fatalErrors.stopLoading,
       onPaused: (now) => {
         if (now === null && pause === null) return;
         if (pause === null) log("warn", "loading paused: not enough disk space", { ...now });
@@ -180,7 +180,7 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
     },
   );
   const hasSpace = async () => loadableBytes((await space()).freeBytes) > 0;
-  const chores = new PeriodicTasks(faults.dieUnlessCorrupt);
+  const chores = new PeriodicTasks(fatalErrors.dieUnlessCorrupt);
   chores.every(spikeTickMs, async () => {
     if (!isLoader) return;
     // With a backlog the newest events are unknown, and a spike would be closed too early.
@@ -197,12 +197,12 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
   });
   const eventStore =
     "outside" in opened
-      ? runExternal(opened.outside, faults)
-      : runDuckdb(start, opened, { pipeline, hasSpace, faults });
+      ? runExternal(opened.outside, fatalErrors)
+      : runDuckdb(start, opened, { pipeline, hasSpace, fatalErrors });
   const server = new RpcServer(engineSocketName, (error, name) => {
     log("error", "query failed", { query: name, error: String(error) });
-    faults.reportCorrupt(error);
-    if (faults.isRepairable(error)) faults.die(error);
+    fatalErrors.reportCorrupt(error);
+    if (fatalErrors.isRepairable(error)) fatalErrors.die(error);
   });
   const handlers = queryHandlers({
     backend: eventStore.backend,
@@ -244,9 +244,13 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
 }
 
 /** Imported on demand: the clients of ClickHouse and PostgreSQL would use memory for nothing. */
-async function openExternalStore(start: EngineStart, address: ClickHouseAddress, faults: FatalErrorHandler) {
+async function openExternalStore(
+  start: EngineStart,
+  address: ClickHouseAddress,
+  fatalErrors: FatalErrorHandler,
+) {
   const outside = await import("./external-store.ts");
-  return await outside.openExternalStore(start, address, faults);
+  return await outside.openExternalStore(start, address, fatalErrors);
 }
 
 /** With a journal in segments, every batch is a segment. */
@@ -276,8 +280,8 @@ function runDuckdb(
   {
     pipeline,
     hasSpace,
-    faults,
-  }: { pipeline: Pipeline; hasSpace: () => Promise<boolean>; faults: FatalErrorHandler },
+    fatalErrors,
+  }: { pipeline: Pipeline; hasSpace: () => Promise<boolean>; fatalErrors: FatalErrorHandler },
 ): EventStoreUse {
   mirror.hasSpace = hasSpace;
   const queries = new RunningQueries(database, {
@@ -290,7 +294,7 @@ function runDuckdb(
     onStuck: replaceEngine,
     onError: (error) => {
       // Corruption is found when it is read; rebuilding the file fixes it.
-      if (isInvalidated(error) || faults.isRepairable(error)) faults.die(error);
+      if (isInvalidated(error) || fatalErrors.isRepairable(error)) fatalErrors.die(error);
     },
   });
   loader.budget = queries;
@@ -309,7 +313,7 @@ function runDuckdb(
     {
       onChange: (promoted) => report({ type: "properties", promoted }),
       onError: (error) => {
-        if (isInvalidated(error) || faults.isRepairable(error)) faults.die(error);
+        if (isInvalidated(error) || fatalErrors.isRepairable(error)) fatalErrors.die(error);
         log("info", "failed to materialize property columns; retrying later", { error: firstLine(error) });
       },
     },
@@ -331,8 +335,8 @@ function runDuckdb(
 }
 
 /** Loading waits while the ClickHouse server is unavailable: events stay in the journal. */
-function runExternal(outside: ClickHouseBackend, faults: FatalErrorHandler): EventStoreUse {
-  outside.open().catch(faults.die);
+function runExternal(outside: ClickHouseBackend, fatalErrors: FatalErrorHandler): EventStoreUse {
+  outside.open().catch(fatalErrors.die);
   return {
     backend: outside,
     memory: async () => ({ cached: 0, used: 0, computing: 0, parts: {} }),

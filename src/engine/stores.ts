@@ -42,7 +42,11 @@ export interface RecoveryCallbacks {
 }
 
 /** Opens the stores of a data directory, rebuilding the event store if required and possible without data loss. */
-export async function openStores(start: EngineStart, recovery: StoreRecovery, faults: FatalErrorHandler) {
+export async function openStores(
+  start: EngineStart,
+  recovery: StoreRecovery,
+  fatalErrors: FatalErrorHandler,
+) {
   const dataPaths = paths(start.dataDir);
   let reportedAt = Number.NEGATIVE_INFINITY;
   withPeople(dataPaths.people, assertLocalEvents);
@@ -58,7 +62,7 @@ export async function openStores(start: EngineStart, recovery: StoreRecovery, fa
     },
     onIncomplete: ({ message, hint }) => {
       report({ type: "trouble", message, hint, isStopped: false });
-      faults.isLimping = true;
+      fatalErrors.isLimping = true;
     },
   });
   const mirror = await DuckdbPersonReplica.open(database, people.db);

@@ -31,7 +31,7 @@ export class ItemTable {
   /** For the reader of the items; here, so that it is created once per request. */
   readonly span = memberSpan();
   readonly tally: JsonCounts = { members: 0, deepest: 0 };
-  private readonly oddities: Oddities;
+  private readonly slowPathItems: SlowPathItems;
   private numbers: Int32Array;
 
   constructor(
@@ -40,7 +40,7 @@ export class ItemTable {
     /** The position of the first item in the whole body, of which this may be a part. */
     readonly firstPosition = 0,
   ) {
-    this.oddities = new Oddities(text);
+    this.slowPathItems = new SlowPathItems(text);
     this.numbers = new Int32Array(Math.min(values.length, fewItems) * numbersPerItem);
   }
 
@@ -82,7 +82,7 @@ export class ItemTable {
       larger.set(this.numbers);
       this.numbers = larger;
     }
-    const { numbers, oddities } = this;
+    const { numbers, slowPathItems } = this;
     numbers[first] = start;
     numbers[first + 1] = end;
     numbers[first + 2] = propertiesStart;
@@ -90,8 +90,8 @@ export class ItemTable {
     numbers[first + 4] = propertyMembers;
     numbers[first + 5] = deepest;
     numbers[first + 6] =
-      (oddities.hasUnicodeEscape(start, end) ? unicodeEscapeBit : 0) |
-      (oddities.hasLineBreak(start, end) ? lineBreakBit : 0);
+      (slowPathItems.hasUnicodeEscape(start, end) ? unicodeEscapeBit : 0) |
+      (slowPathItems.hasLineBreak(start, end) ? lineBreakBit : 0);
     this.length++;
   }
 
@@ -101,7 +101,7 @@ export class ItemTable {
 }
 
 /** Finds items that cannot be copied verbatim. Called with rising positions, it reads the text only once. */
-class Oddities {
+class SlowPathItems {
   private readonly escapes: Occurrences;
   private readonly lineFeeds: Occurrences;
   private readonly carriageReturns: Occurrences;

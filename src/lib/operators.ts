@@ -100,13 +100,13 @@ export function fitsOperatorInFlag(operator: OperatorName, value: Json | undefin
  */
 export type NoteMisfit = (detail: string) => void;
 
-export interface TestFault {
+export interface FilterValueError {
   code: "invalid_operator" | "invalid_value" | "invalid_date" | "invalid_input";
   detail: string;
 }
 
 /** Why a property filter matches nothing: its key, operator or value cannot be used. */
-export function validateFilterValue({ key, operator, value }: JsonObject): TestFault | undefined {
+export function validateFilterValue({ key, operator, value }: JsonObject): FilterValueError | undefined {
   const name = operator ?? "exact";
   if (typeof name !== "string" || !isKnownOperator(name))
     return { code: "invalid_operator", detail: `Unknown operator: '${formatFilterValue(name)}'` };
@@ -119,7 +119,7 @@ export function validateFilterValue({ key, operator, value }: JsonObject): TestF
   return valueProblem(name, value, { fits: fitsOperator, where: formatFilterValue(key) });
 }
 
-export const blankKeyProblem: TestFault = {
+export const blankKeyProblem: FilterValueError = {
   code: "invalid_value",
   detail: "Invalid property key: it must not be blank.",
 };
@@ -138,7 +138,7 @@ export function valueProblem(
   operator: OperatorName,
   value: Json | undefined,
   how: { fits: typeof fitsOperator; where: string },
-): TestFault | undefined {
+): FilterValueError | undefined {
   if (!how.fits(operator, value)) {
     return operatorTable[operator].forms === dateForms
       ? { code: "invalid_date", detail: `Invalid date value: ${formatFilterValue(value)}` }

@@ -137,13 +137,13 @@ describe("the folder of another user", () => {
 });
 
 test("faults of the system and of SQLite are sentences, others are not", () => {
-  const fault = (code: string) => Object.assign(new Error("what it says"), { code });
-  expect(systemErrorMessage(fault("SQLITE_READONLY_DIRECTORY"))).toStartWith(
+  const problem = (code: string) => Object.assign(new Error("what it says"), { code });
+  expect(systemErrorMessage(problem("SQLITE_READONLY_DIRECTORY"))).toStartWith(
     "The data directory cannot be written (",
   );
-  expect(systemErrorMessage(fault("SQLITE_CORRUPT_INDEX"))).toEndWith("and restore a backup.");
-  expect(systemErrorMessage(fault("EIO"))).toBe("The disk reports an error (what it says).");
-  expect(systemErrorMessage(fault("ERR_INVALID_ARG_TYPE"))).toBeUndefined();
+  expect(systemErrorMessage(problem("SQLITE_CORRUPT_INDEX"))).toEndWith("and restore a backup.");
+  expect(systemErrorMessage(problem("EIO"))).toBe("The disk reports an error (what it says).");
+  expect(systemErrorMessage(problem("ERR_INVALID_ARG_TYPE"))).toBeUndefined();
   expect(systemErrorMessage(new Error("what it says"))).toBeUndefined();
 });
 

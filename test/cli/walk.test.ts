@@ -291,7 +291,7 @@ async function inParallel(tasks: readonly (() => Promise<void>)[]): Promise<void
 const commands = leaves();
 
 /** What is wrong with a right call; empty when nothing is. */
-async function faultsOf(name: string, { args, code }: Invocation, world: World): Promise<string[]> {
+async function findProblems(name: string, { args, code }: Invocation, world: World): Promise<string[]> {
   const own = args(world);
   const dataDir = own.includes("--data-dir") ? [] : ["--data-dir", world.dataDir];
   const called = await flagkeep([...name.split(" "), ...own, ...dataDir, "--json"]);
@@ -309,14 +309,14 @@ for (const world of [running, stopped]) {
   test(
     `right calls ${name} print what their schemas say`,
     async () => {
-      const faults: string[] = [];
+      const problems: string[] = [];
       const tasks = Object.entries(invocations).map(([command, invocation]) => ({
         isAlone: invocation.isAlone === true,
-        run: async () => void faults.push(...(await faultsOf(command, invocation, world))),
+        run: async () => void problems.push(...(await findProblems(command, invocation, world))),
       }));
       await inParallel(tasks.filter(({ isAlone }) => !isAlone).map(({ run }) => run));
       for (const { run } of tasks.filter(({ isAlone }) => isAlone)) await run();
-      expect(faults).toEqual([]);
+      expect(problems).toEqual([]);
       expect(loggedIn(world)).toEqual(logged);
     },
     timeLimitMs,
@@ -326,18 +326,18 @@ for (const world of [running, stopped]) {
 test(
   "wrong calls end with one line that says what is wrong, and change nothing on standard output",
   async () => {
-    const faults: string[] = [];
+    const problems: string[] = [];
     const tasks = Object.entries(invocations).flatMap(([name, { wrong }]) =>
       wrong.map(({ args, code, says }) => async () => {
         const call = [...name.split(" "), ...args];
         const { stdout, stderr, code: status } = await flagkeep([...call, "--data-dir", running.dataDir]);
         const isOneLine = /^flagkeep: [^\n]+\n$/.test(stderr);
         if (status === code && stdout === "" && isOneLine && stderr.includes(says)) return;
-        faults.push(`${call.join(" ")}: ${status}, ${JSON.stringify(stderr)}, ${JSON.stringify(stdout)}`);
+        problems.push(`${call.join(" ")}: ${status}, ${JSON.stringify(stderr)}, ${JSON.stringify(stdout)}`);
       }),
     );
     await inParallel(tasks);
-    expect(faults).toEqual([]);
+    expect(problems).toEqual([]);
   },
   timeLimitMs,
 );

@@ -268,12 +268,12 @@ export function describeResults(test: typeof Test, start: () => Promise<StartedS
     });
 
     test("a metric that cannot be computed has its reason, the others their results", async () => {
-      const odd = {
+      const invalid = {
         ...orders,
         properties: [{ key: "x", value: "1.2.3", operator: "semver_gt", type: "event" }],
       };
       const results = await run({
-        experiment: { metrics: [{ ...revenue, source: odd }, revenue] },
+        experiment: { metrics: [{ ...revenue, source: invalid }, revenue] },
         events,
       });
       expect(results.metrics[0].error).toContain("semver_gt");

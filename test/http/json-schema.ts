@@ -35,15 +35,15 @@ export function getError(
     return named ? getError(value, named, components, path) : `${path}: ${schema.$ref} is missing`;
   }
   if (Array.isArray(schema.anyOf)) {
-    const faults = schema.anyOf.map((branch) => getError(value, branch, components, path));
-    return faults.includes(undefined) ? undefined : faults.find((fault) => !fault?.endsWith("null"));
+    const problems = schema.anyOf.map((branch) => getError(value, branch, components, path));
+    return problems.includes(undefined) ? undefined : problems.find((problem) => !problem?.endsWith("null"));
   }
   if (Array.isArray(schema.enum) && !schema.enum.includes(value)) {
     return `${path}: ${JSON.stringify(value)} is not one of ${JSON.stringify(schema.enum)}`;
   }
   if (schema.type === undefined) return value === undefined ? `${path}: missing` : undefined;
   if (!isOfType(value, String(schema.type))) return `${path}: ${JSON.stringify(value)} is no ${schema.type}`;
-  if (typeof value === "string") return textFault(value, schema, path);
+  if (typeof value === "string") return stringError(value, schema, path);
   if (typeof value === "number") {
     const isInside = value >= Number(schema.minimum ?? value) && value <= Number(schema.maximum ?? value);
     return isInside ? undefined : `${path}: ${value} is out of range`;
@@ -57,11 +57,11 @@ export function getError(
     );
   }
   return typeof value === "object" && value !== null
-    ? objectFault(value as Record<string, unknown>, schema, components, path)
+    ? objectError(value as Record<string, unknown>, schema, components, path)
     : undefined;
 }
 
-function objectFault(
+function objectError(
   value: Record<string, unknown>,
   schema: Schema,
   components: Record<string, Schema>,
@@ -81,7 +81,7 @@ function objectFault(
   );
 }
 
-function textFault(value: string, schema: Schema, path: string): string | undefined {
+function stringError(value: string, schema: Schema, path: string): string | undefined {
   if (value.length < Number(schema.minLength ?? 0)) return `${path}: empty`;
   if (schema.format === "date-time" && !/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/.test(value)) {
     return `${path}: ${value} is no time of this API`;
@@ -107,4 +107,4 @@ function isOfType(value: unknown, type: string): boolean {
   }
 }
 
-const first = (faults: (string | undefined)[]) => faults.find((fault) => fault !== undefined);
+const first = (problems: (string | undefined)[]) => problems.find((problem) => problem !== undefined);

@@ -119,8 +119,8 @@ test("the routes of client libraries are described, with right examples and with
           holder?.content as Record<string, { schema: never; example: unknown }> | undefined
         )?.["application/json"];
         if (!content) continue;
-        const fault = getError(content.example, content.schema, document.components.schemas);
-        expect([path, fault]).toEqual([path, undefined]);
+        const problem = getError(content.example, content.schema, document.components.schemas);
+        expect([path, problem]).toEqual([path, undefined]);
       }
     }
   }

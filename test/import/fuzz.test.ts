@@ -232,7 +232,7 @@ const time = fc.oneof(
   { arbitrary: fc.constant<Json>(at), weight: 3 },
   { arbitrary: fc.constantFrom(...times), weight: 2 },
 );
-const oddValues: Json[] = [
+const unusualValues: Json[] = [
   ...[null, "", "\\N", "NULL", "(null)", 0, -1, -0, 1e308, 2 ** 53 + 2, true, false, [], {}, [[]], [null]],
   ...["9".repeat(40), "1e999", "-0", "007", "12.50", "\u0000", "a\u0000\u0000", "\\x00", "\ud800", "e\u0301"],
   ...["{", "[", '{"a":1}', "{a,b}", '{a,"b c"}', "['a','it\\'s']", "['", '{"a', '["a"]', "[1,2", "{}", "[]"],
@@ -258,8 +258,8 @@ const oddValues: Json[] = [
     { __proto__: 1, a: { b: { c: [] } } },
   ],
 ];
-const oddValue = fc.oneof(
-  { arbitrary: fc.constantFrom(...oddValues), weight: 6 },
+const unusualValue = fc.oneof(
+  { arbitrary: fc.constantFrom(...unusualValues), weight: 6 },
   { arbitrary: fc.jsonValue({ maxDepth: 2 }) as fc.Arbitrary<Json>, weight: 1 },
 );
 const lines = fc.constantFrom("[]", "7", "null", "{", '{"a":', '"x"', "{}", '{"a":1}', "nonsense");
@@ -296,7 +296,7 @@ function recordOf(name: string, source: Source): fc.Arbitrary<string> {
     event: fc.constantFrom<Json>("a", "b", "page_view", 5, null, "$pageview"),
     id: fc.constantFrom<Json>("id-1", "id-2", "0190a000-0000-4000-8000-000000000009", 7, null, "\\N"),
     named: fc.subarray(["user", "device", "time", "event", "id"], { minLength: 1 }),
-    changes: fc.array(fc.tuple(fc.nat(), fc.option(oddValue, { nil: undefined })), { maxLength: 4 }),
+    changes: fc.array(fc.tuple(fc.nat(), fc.option(unusualValue, { nil: undefined })), { maxLength: 4 }),
   });
   return chosen.map(({ template, named, changes, ...values }) => {
     const copy = structuredClone(template);

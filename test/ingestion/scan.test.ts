@@ -106,16 +106,16 @@ describe("usual events are copied", () => {
   });
 
   test("and only those of a request that are not usual are parsed", async () => {
-    const odd = event('{"$elements":[{"tag_name":"a"}]}');
-    const { copied, stored } = await bothRoads(getBatch(event("{}"), odd, event("{}"), odd));
+    const invalid = event('{"$elements":[{"tag_name":"a"}]}');
+    const { copied, stored } = await bothRoads(getBatch(event("{}"), invalid, event("{}"), invalid));
     expect(copied).toBe(2);
     expect(stored).toHaveLength(4);
   });
 
   test("but all of them where many are not", async () => {
-    const odd = event('{"$elements":[{"tag_name":"a"}]}', `,"uuid":"${generatedUuid}"`);
+    const invalid = event('{"$elements":[{"tag_name":"a"}]}', `,"uuid":"${generatedUuid}"`);
     const { copied } = await bothRoads(
-      getBatch(...Array.from({ length: 201 }, () => odd), event("{}", `,"uuid":"${generatedUuid}"`)),
+      getBatch(...Array.from({ length: 201 }, () => invalid), event("{}", `,"uuid":"${generatedUuid}"`)),
     );
     expect(copied).toBe(0);
   });

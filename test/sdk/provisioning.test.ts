@@ -47,13 +47,13 @@ type Shape = {
   [member: string]: "int" | "int!" | "text" | "text!" | "bool" | "texts" | "ints" | "object" | Shape;
 };
 
-function faultsOf(value: Json, shape: Shape, path = "$"): string[] {
+function findProblems(value: Json, shape: Shape, path = "$"): string[] {
   return Object.entries(shape).flatMap(([name, kind]) => {
     const found = value[name];
     const place = `${path}.${name}`;
     if (found === null || found === undefined)
       return String(kind).endsWith("!") ? [`${place} is missing`] : [];
-    if (typeof kind === "object") return faultsOf(found as Json, kind, place);
+    if (typeof kind === "object") return findProblems(found as Json, kind, place);
     return fits(found, kind.replace("!", "")) ? [] : [`${place} is ${JSON.stringify(found)}, not ${kind}`];
   });
 }
@@ -80,7 +80,7 @@ async function applied(method: "POST" | "PATCH", of: Resource, id: unknown, sent
   const answer = await done(method, path, { ...sent, ...of.always });
   const read = await done("GET", `${of.path}${method === "POST" ? answer.id : id}/`);
   for (const body of [answer, read]) {
-    expect(faultsOf(body, of.shape)).toEqual([]);
+    expect(findProblems(body, of.shape)).toEqual([]);
     for (const [name, value] of Object.entries({ ...sent, ...of.always })) {
       if (of.writeOnly?.includes(name)) continue;
       const found = name === "tags" ? [...(body.tags as string[])].sort() : body[name];
@@ -377,7 +377,7 @@ describe("layouts", () => {
   }
   const tilesOf = (body: Json): Tile[] => {
     const tiles = body.tiles as Tile[];
-    for (const tile of tiles) expect(faultsOf(tile as unknown as Json, tileShape)).toEqual([]);
+    for (const tile of tiles) expect(findProblems(tile as unknown as Json, tileShape)).toEqual([]);
     return tiles;
   };
 
@@ -505,7 +505,7 @@ describe("members", () => {
     const members = async () => {
       const { results, next } = await done("GET", path);
       expect(next).toBeNull();
-      for (const member of results as Json[]) expect(faultsOf(member, shape)).toEqual([]);
+      for (const member of results as Json[]) expect(findProblems(member, shape)).toEqual([]);
       return results as { id: string; level: number; user: { uuid: string; email: string } }[];
     };
     const bob = (await members()).find(({ user }) => user.email === "bob@example.com")!;

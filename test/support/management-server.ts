@@ -147,8 +147,8 @@ export class TestServer implements Disposable {
     if (!promised && [400, 413, 415, 500].includes(status)) return;
     if (!promised) throw new Error(`${method} ${route.path} answered ${status}, which is not documented.`);
     const content = (promised.content as Record<string, { schema: never }> | undefined)?.["application/json"];
-    const fault = content && getError(body, content.schema, components.schemas);
-    if (fault) throw new Error(`${method} ${route.path} answered ${status} with ${fault}`);
+    const problem = content && getError(body, content.schema, components.schemas);
+    if (problem) throw new Error(`${method} ${route.path} answered ${status} with ${problem}`);
   }
 
   /** A key of the first user with these scopes. */

@@ -55,7 +55,7 @@ export class WildJson {
       "\\uD83D\\uDE00",
       "\\b",
     ];
-    const odd = [
+    const invalid = [
       "\\u0000",
       "\\ud83d",
       "\\ude00",
@@ -71,7 +71,7 @@ export class WildJson {
     ];
     let text = "";
     for (let count = Math.floor(this.random() * 4); count > 0; count--) {
-      text += this.pick(this.isStrange(0.1) ? odd : this.isStrange() ? escapes : chunks);
+      text += this.pick(this.isStrange(0.1) ? invalid : this.isStrange() ? escapes : chunks);
     }
     return `"${text}"`;
   }

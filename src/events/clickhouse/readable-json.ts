@@ -1,7 +1,7 @@
 /** ClickHouse's JSON parser rejects a whole document because of one number out of its range. */
 
 /** Digits of a number that may be out of range. */
-const oddNumber = /\d{19}|\d[eE][+-]?\d{3}/;
+const unusualNumber = /\d{19}|\d[eE][+-]?\d{3}/;
 const stringOrNumber = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
 /** Signed and unsigned 64-bit integers are readable. */
 const wholeNumberMax = 2 ** 63;
@@ -11,8 +11,8 @@ const wholeNumberMax = 2 ** 63;
  * @param json UTF-8 @returns undefined if all numbers are readable
  */
 export function readableJson(json: Uint8Array | string): string | undefined {
-  const odd = typeof json === "string" ? json : getBytes(json).toString("latin1");
-  if (!oddNumber.test(odd)) return undefined;
+  const source = typeof json === "string" ? json : getBytes(json).toString("latin1");
+  if (!unusualNumber.test(source)) return undefined;
   const text = typeof json === "string" ? json : getBytes(json).toString();
   const readable = text.replace(stringOrNumber, (part) => (part[0] === '"' ? part : readableNumber(part)));
   return readable === text ? undefined : readable;

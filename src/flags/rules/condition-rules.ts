@@ -7,12 +7,12 @@
 import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../../lib/json.ts";
 import {
   blankKeyProblem,
+  type FilterValueError,
   fitsOperatorInFlag,
   formatFilterValue,
   isBlankKey,
   isKnownOperator,
   type NoteMisfit,
-  type TestFault,
   valueProblem,
 } from "../../lib/operators.ts";
 import { filtersInvalid } from "./errors.ts";
@@ -108,7 +108,7 @@ function checkProperty(property: JsonObject, cohorts: CohortFacts): void {
 }
 
 /** The value of another flag is compared with that flag's variants instead: see `checkDependencies`. */
-function getError({ key, operator, value }: JsonObject, where: string): TestFault | undefined {
+function getError({ key, operator, value }: JsonObject, where: string): FilterValueError | undefined {
   if (isBlankKey(key)) return blankKeyProblem;
   const name = operator ?? "exact";
   if (typeof name !== "string" || !isKnownOperator(name))
@@ -125,15 +125,15 @@ export function getMisfits(filters: JsonObject): string[] {
     getGroups({ groups: filters[list] ?? [] }).flatMap((group, groupIndex) =>
       getProperties(group).flatMap((property, index) => {
         if (property.type === "cohort" || property.type === "flag") return [];
-        const fault = getError(property, `${list}[${groupIndex}].properties[${index}].value`);
-        return fault === undefined ? [] : [fault.detail];
+        const problem = getError(property, `${list}[${groupIndex}].properties[${index}].value`);
+        return problem === undefined ? [] : [problem.detail];
       }),
     ),
   );
 }
 
 /** @throws {FlagInvalid} unless misfits are noted. */
-export function rejectOrNote({ detail, code }: TestFault, noteMisfit: NoteMisfit | undefined): void {
+export function rejectOrNote({ detail, code }: FilterValueError, noteMisfit: NoteMisfit | undefined): void {
   if (noteMisfit === undefined) throw filtersInvalid(detail, code);
   noteMisfit(detail);
 }

@@ -1,7 +1,12 @@
 /** Rules for dependencies of a flag. Source: contract, management-api 4.4 (dependency rows). */
 
 import { type Json, type JsonObject, wholeNumber } from "../../lib/json.ts";
-import { fitsOperator, formatFilterValue, type NoteMisfit, type TestFault } from "../../lib/operators.ts";
+import {
+  type FilterValueError,
+  fitsOperator,
+  formatFilterValue,
+  type NoteMisfit,
+} from "../../lib/operators.ts";
 import { rejectOrNote } from "./condition-rules.ts";
 import { filtersInvalid } from "./errors.ts";
 import { type FlagFact, type FlagFacts, getGroups, getProperties, getVariants } from "./types.ts";
@@ -56,7 +61,7 @@ export function canEvaluateTo(value: Json | undefined, { filters }: Pick<FlagFac
   return typeof value === "boolean" || getVariants(filters).some(({ key }) => key === value);
 }
 
-function evaluatesToProblem(value: Json | undefined): TestFault {
+function evaluatesToProblem(value: Json | undefined): FilterValueError {
   return {
     code: "invalid_value",
     detail: `Invalid value for operator flag_evaluates_to: ${formatFilterValue(value)}`,

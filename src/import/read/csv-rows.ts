@@ -31,7 +31,7 @@ export interface CsvRow {
 }
 
 /** The row has no end in the text, its quotes are invalid, or the file ends inside of them. */
-export type CsvFault = "incomplete" | "broken" | "unclosed";
+export type CsvProblem = "incomplete" | "broken" | "unclosed";
 
 const quote = '"';
 const space = 0x20;
@@ -74,7 +74,7 @@ export class CsvRows {
   }
 
   /** @param isLast whether the text extends to the end of the file. */
-  rowAt(start: number, isLast: boolean): CsvRow | CsvFault {
+  rowAt(start: number, isLast: boolean): CsvRow | CsvProblem {
     const { text, form } = this;
     const lineEnd = this.newlines.from(start);
     if (lineEnd === text.length && !isLast) return "incomplete";
@@ -86,7 +86,7 @@ export class CsvRows {
   }
 
   /** A row with quotes or escapes. */
-  private splitRowAt(start: number, isLast: boolean): CsvRow | CsvFault {
+  private splitRowAt(start: number, isLast: boolean): CsvRow | CsvProblem {
     const { text } = this;
     const { delimiter, newline, escapes, quotes } = this.form;
     const cells: string[] = [];
@@ -155,7 +155,10 @@ export class CsvRows {
   }
 
   /** Position of the closing quote of the cell that opens at `open`, and of the delimiter or line end after it. */
-  private closeOf(open: number, isLast: boolean): { at: number; end: number; hasPairs: boolean } | CsvFault {
+  private closeOf(
+    open: number,
+    isLast: boolean,
+  ): { at: number; end: number; hasPairs: boolean } | CsvProblem {
     const { text } = this;
     const { delimiter, newline, escapes } = this.form;
     let hasPairs = false;

@@ -12,8 +12,8 @@
 
 import type { Json, JsonObject } from "../../lib/json.ts";
 import {
-  type CsvFault,
   type CsvForm,
+  type CsvProblem,
   type CsvRow,
   CsvRows,
   columnsMax,
@@ -140,7 +140,7 @@ class CsvReader {
     return undefined;
   }
 
-  private isShort(row: CsvRow | CsvFault): boolean {
+  private isShort(row: CsvRow | CsvProblem): boolean {
     return typeof row !== "string" && row.cells.length < this.cellCount;
   }
 

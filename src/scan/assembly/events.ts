@@ -139,7 +139,7 @@ function endOfItem(at: usize, item: usize, isRoot: bool): usize {
         store<u32>(bodyIsHistorical, code == letterT ? 1 : 0);
       } else if (name == names.properties) {
         if (code != letterN) return 0;
-        store<u32>(item, 1, Item.isOdd);
+        store<u32>(item, 1, Item.slowPathAt);
       } else if (name != 0) noteMember(item, name, start, at);
     }
     at = skipSpace(at);
@@ -156,8 +156,8 @@ function endOfItem(at: usize, item: usize, isRoot: bool): usize {
   }
   store<u32>(item, <u32>at, Item.end);
   if (isRoot && load<u32>(item, Item.name) == 0) return 0;
-  const isOdd = load<u32>(item, Item.name) == 0 || load<u32>(item, Item.id) == 0 || hasLineBreak || isUnstorable;
-  if (isOdd || lacksData(item)) store<u32>(item, 1, Item.isOdd);
+  const needsSlowPath = load<u32>(item, Item.name) == 0 || load<u32>(item, Item.id) == 0 || hasLineBreak || isUnstorable;
+  if (needsSlowPath || lacksData(item)) store<u32>(item, 1, Item.slowPathAt);
   if (token == 0) {
     token = ownToken;
     tokenEnd = ownTokenEnd;
@@ -232,7 +232,7 @@ function noteMember(item: usize, name: i32, start: usize, end: usize): void {
     default:
       return;
   }
-  store<u32>(item, 1, Item.isOdd);
+  store<u32>(item, 1, Item.slowPathAt);
 }
 
 function isShortInteger(start: usize, end: usize): bool {

@@ -9,7 +9,7 @@ export namespace Item {
   export const start: usize = 0;
   export const end: usize = 4;
   /** It has something that only the slow road knows about. */
-  export const isOdd: usize = 8;
+  export const slowPathAt: usize = 8;
   export const isPropertyless: usize = 12;
   export const name: usize = 16;
   export const nameEnd: usize = 20;

@@ -69,7 +69,7 @@ export function write(
 }
 
 function writeLine(item: usize, received: i64, skew: i64, isHistorical: bool, isAnonymous: bool): bool {
-  if (load<u32>(item, Item.isOdd) != 0) return false;
+  if (load<u32>(item, Item.slowPathAt) != 0) return false;
   const isPropertyless = load<u32>(item, Item.isPropertyless) != 0;
   if (isPropertyless && load<u32>(item, Item.isProfileEvent) != 0) return false;
   const time = isHistorical ? historicalTime(item, received) : realtime(item, received, skew);

@@ -46,7 +46,7 @@ export function endOfProperties(at: usize, item: usize): usize {
         }
       } else if (load<u64>(nameAt) << 8 == 0x5f70756f7267_2400) {
         // `$group_0` and its like.
-        store<u32>(item, 1, Item.isOdd);
+        store<u32>(item, 1, Item.slowPathAt);
       }
       members++;
       at = skipSpace(at);
@@ -144,7 +144,7 @@ function noteProperty(item: usize, name: i32, start: usize, end: usize): bool {
     default:
       return true;
   }
-  store<u32>(item, 1, Item.isOdd);
+  store<u32>(item, 1, Item.slowPathAt);
   return true;
 }
 

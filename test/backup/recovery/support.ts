@@ -62,7 +62,7 @@ export async function fill(server: ServerProcess, run: number): Promise<void> {
   });
   const realtime = Array.from({ length: realtimeCount }, (_, n) => event(n));
   // A duplicate, a merge, an event that must not change a person, and one without a name.
-  const odd = [
+  const invalid = [
     event(0),
     { event: "$create_alias", distinct_id: `user-${run}-1`, properties: { alias: `user-${run}-2` } },
     {
@@ -80,7 +80,7 @@ export async function fill(server: ServerProcess, run: number): Promise<void> {
     const { status } = await server.batch(items, more);
     if (status !== 200) throw new Error("the events were refused");
   };
-  await send([...realtime, ...odd]);
+  await send([...realtime, ...invalid]);
   // Live events go first, when they are read anew as well; here history could overtake them on its way to the engine.
   await server.eventsWhenStored(before.length + realtimeCount + 2);
   await send(historical, { historical_migration: true });

@@ -16,7 +16,7 @@ const day = 86_400_000;
 const start = Date.UTC(2026, 0, 1);
 const now = start + 5 * day;
 
-const oddValues = [
+const unusualValues = [
   ...[
     "",
     " ",
@@ -59,7 +59,7 @@ const oddValues = [
   "x".repeat(5_000),
 ];
 const value = fc.oneof(
-  { weight: 3, arbitrary: fc.constantFrom(...oddValues) },
+  { weight: 3, arbitrary: fc.constantFrom(...unusualValues) },
   { weight: 1, arbitrary: fc.jsonValue({ maxDepth: 2 }) },
 );
 /** Some events lack the property. */

@@ -131,8 +131,8 @@ describe("keys of deleted flags", () => {
     expect(third.key).toBe("pay:deleted:3");
     const echoed = await server.ask("PATCH", `${flagsPath}3/`, { body: { ...third, deleted: false } });
     expect(echoed).toMatchObject({ status: 200, body: { key: "pay-2", deleted: false } });
-    const odd = await server.ask("PATCH", `${flagsPath}3/`, { body: { key: "other:deleted:3" } });
-    expect(odd.body).toMatchObject({ code: "invalid_key", attr: "key" });
+    const invalid = await server.ask("PATCH", `${flagsPath}3/`, { body: { key: "other:deleted:3" } });
+    expect(invalid.body).toMatchObject({ code: "invalid_key", attr: "key" });
   });
 
   test("take what is named after them along, when they come back under another", async () => {

@@ -136,12 +136,12 @@ describe("a receiver that fails", () => {
     using it = new SenderSetup();
     const answers = ["hello\r\n\r\n", `HTTP/1.1 200 OK\r\nX: ${"x".repeat(100_000)}`];
     for (const answer of answers) {
-      const odd = Bun.listen({
+      const invalid = Bun.listen({
         hostname: "127.0.0.1",
         port: 0,
         socket: { data: (socket) => void socket.write(answer) },
       });
-      it.hook({ url: `http://127.0.0.1:${odd.port}/`, events: ["spike"] });
+      it.hook({ url: `http://127.0.0.1:${invalid.port}/`, events: ["spike"] });
     }
     it.hook({ url: "http://127.0.0.1:1/", events: ["spike"] });
     it.queue();

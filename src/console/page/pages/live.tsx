@@ -69,7 +69,7 @@ export function LivePage() {
   const [isPaused, setPaused] = useState(false);
   const [opened, setOpened] = useState<StoredEvent>();
   const [limit, setLimit] = useState(pageSize);
-  const [isShowingOdd, setShowingOdd] = useState(false);
+  const [isShowingWarnings, setShowingWarnings] = useState(false);
   const names = useEventNames();
   const properties = usePropertyNames("event");
   const live = useLive(
@@ -95,7 +95,7 @@ export function LivePage() {
   const warnings = useResource<{
     results: { type: string; count: number; last_seen: string }[];
   }>(`warnings ${project.value?.id}`, (signal) => request(inProject("ingestion_warnings/"), { signal }));
-  const odd = (warnings.data?.results ?? []).reduce((sum, { count }) => sum + count, 0);
+  const warningCount = (warnings.data?.results ?? []).reduce((sum, { count }) => sum + count, 0);
   const rows = live.rows.filter(
     ({ properties: of }) =>
       !query.property || !query.value || String(of?.[query.property] ?? "") === query.value,
@@ -117,9 +117,9 @@ export function LivePage() {
             </span>
             <span class="muted number">{w.perSecond(decimal(Math.round(live.perSecond * 10) / 10))}</span>
           </span>
-          {odd > 0 && (
-            <Button icon="warning" onClick={() => setShowingOdd(true)}>
-              {w.warnings(odd)}
+          {warningCount > 0 && (
+            <Button icon="warning" onClick={() => setShowingWarnings(true)}>
+              {w.warnings(warningCount)}
             </Button>
           )}
           <Button icon={isPaused ? "play" : "pause"} onClick={() => setPaused(!isPaused)}>
@@ -222,8 +222,8 @@ export function LivePage() {
           )
         }
       </Content>
-      {isShowingOdd && (
-        <Dialog title={w.rejectedTitle} onClose={() => setShowingOdd(false)}>
+      {isShowingWarnings && (
+        <Dialog title={w.rejectedTitle} onClose={() => setShowingWarnings(false)}>
           <ul class="lines">
             {(warnings.data?.results ?? []).map(({ type, count, last_seen: at }) => (
               <li key={type} class="row apart">

@@ -64,8 +64,8 @@ export const notOfPresent = (property: string, expression: Expression): Expressi
 /** A property equals one of several values. */
 export function isOneOf(property: string, values: readonly Json[]): Expression {
   if (values.length === 0) return matchesNone;
-  const odd = values.find((value) => typeof value === "object");
-  if (odd !== undefined) return unknown(`${JSON.stringify(odd)} is not a string, number or boolean`);
+  const invalid = values.find((value) => typeof value === "object");
+  if (invalid !== undefined) return unknown(`${JSON.stringify(invalid)} is not a string, number or boolean`);
   if (values.length > valuesMax) {
     const parts = Math.ceil(values.length / valuesMax);
     return {
@@ -94,8 +94,8 @@ export function hasContent(
   ignoresCase = false,
 ): Expression {
   if (values.length === 0) return matchesNone;
-  const odd = values.find((value) => typeof value === "object");
-  if (odd !== undefined) return unknown(`${JSON.stringify(odd)} is not a string`);
+  const invalid = values.find((value) => typeof value === "object");
+  if (invalid !== undefined) return unknown(`${JSON.stringify(invalid)} is not a string`);
   const texts = values.map(stringify);
   if (ignoresCase && where === "anywhere") {
     return { any: texts.map((text) => test(property, "icontains", text)) };
