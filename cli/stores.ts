@@ -222,7 +222,7 @@ export function resolveProjects(metadata: Metadata, id: number | undefined): Pro
 }
 
 /** Help of the option that `getCreator` reads. */
-export const creatorWords = "user who is shown as the creator; default: the first owner";
+export const creatorHelp = "user who is shown as the creator; default: the first owner";
 
 /**
  * Creator of the objects that a command creates: the given user, else the only owner, else the first active owner

@@ -40,6 +40,6 @@ function stringify(line: string): string {
     ([key, value]) =>
       `${key}=${typeof value === "string" && inOneLine(value) === value ? value : JSON.stringify(value)}`,
   );
-  const words = [String(time), String(level).toUpperCase().padEnd(5), String(msg ?? ""), ...details];
-  return `${inOneLine(words.join(" "))}\n`;
+  const parts = [String(time), String(level).toUpperCase().padEnd(5), String(msg ?? ""), ...details];
+  return `${inOneLine(parts.join(" "))}\n`;
 }

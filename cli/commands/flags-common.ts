@@ -12,7 +12,7 @@ import { FlagNotFoundError } from "../../src/operations/flag-argument.ts";
 import { listAllFlags } from "../../src/operations/flags.ts";
 import type { Caller } from "../../src/operations/operation.ts";
 import { withJson } from "../json-schema.ts";
-import { confirmWords, withCaller } from "../operations/command.ts";
+import { confirmHelp, withCaller } from "../operations/command.ts";
 import { FlagStores } from "../operations/flag-stores.ts";
 import { type CallOptions, withServer } from "../operations/server.ts";
 import { positiveInteger } from "../output.ts";
@@ -48,7 +48,7 @@ export async function flagByKey(caller: Caller, key: string): Promise<FlagAnswer
   return flag;
 }
 
-export const withConfirm = (command: Command): Command => command.option("--confirm", confirmWords);
+export const withConfirm = (command: Command): Command => command.option("--confirm", confirmHelp);
 
 /** @throws {FlagNotFoundError} */
 export function getFlag({ metadata, project }: ProjectStores, key: string): Flag {

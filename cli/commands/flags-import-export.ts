@@ -16,10 +16,10 @@ import { NonNegativeInt, nullable, strictObject } from "../../src/lib/schema.ts"
 import { countCohortMembers } from "../../src/persons/cohort-members.ts";
 import { changeTime } from "../cluster-stores.ts";
 import { describeJson, withJson } from "../json-schema.ts";
-import { confirmWords } from "../operations/command.ts";
+import { confirmHelp } from "../operations/command.ts";
 import { exitFailed, fileName, positiveInteger, print, printJson, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
-import { creatingAuthor, creatorWords, type ProjectStores, withProject } from "../stores.ts";
+import { creatingAuthor, creatorHelp, type ProjectStores, withProject } from "../stores.ts";
 import { omittedLine, turnedOffLine } from "./flags-common.ts";
 
 /** The file already exists, or does not exist. */
@@ -143,8 +143,8 @@ export const importFlags = withJson(
   .option("--project <id>", "project id; optional if there is one project", positiveInteger)
   .option("--environment <name>", "environment to import, if the file has several")
   .option("--dry-run", "print what would change, change nothing")
-  .option("--confirm", confirmWords)
-  .option("--user <email>", creatorWords)
+  .option("--confirm", confirmHelp)
+  .option("--user <email>", creatorHelp)
   .addHelpText(
     "after",
     "\nThe file is imported in one change; other flags are kept; a second import changes nothing.\n\n" +

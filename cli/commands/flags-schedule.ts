@@ -14,7 +14,7 @@ import { parseInstant } from "../../src/lib/timestamp.ts";
 import type { Caller } from "../../src/operations/operation.ts";
 import { scheduleChangeOfFlag, scheduledFormerJson } from "../../src/operations/scheduled-changes.ts";
 import { parseDuration, positiveInteger, print, printJson, run } from "../output.ts";
-import { creatorWords } from "../stores.ts";
+import { creatorHelp } from "../stores.ts";
 import {
   type CommonOptions,
   flagByKey,
@@ -64,7 +64,7 @@ export const schedule = withFlagOptions(new Command("schedule"), Printed)
   .option("--on", "turn the flag on")
   .option("--off", "turn the flag off")
   .option("--rollout <percent>", "rollout percentage of the flag's only condition set", percentage)
-  .option("--user <email>", creatorWords)
+  .option("--user <email>", creatorHelp)
   .addHelpText(
     "after",
     "\nExample:\n  flagkeep flags schedule new-checkout --at 2026-11-24T09:00:00+01:00 --rollout 100",
@@ -127,7 +127,7 @@ export const rollout = withFlagOptions(new Command("rollout"), Type.Array(Printe
       .default([5, 25, 50, 100], "5,25,50,100"),
   )
   .option("--condition-set <number>", "condition set, from 1; optional if there is one", positiveInteger)
-  .option("--user <email>", creatorWords)
+  .option("--user <email>", creatorHelp)
   .addHelpText(
     "after",
     "\nExample:\n  flagkeep flags rollout new-checkout --at 2026-11-24T09:00:00+01:00 --every 1d --steps 5,25,50,100",

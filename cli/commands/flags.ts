@@ -4,7 +4,7 @@ import { FlagBody } from "../../src/flags/api/flag-schemas.ts";
 import { exportedFields, type FlagAnswer } from "../../src/flags/fields.ts";
 import { type StoredFlag, writeDocument } from "../../src/flags/import-export/document.ts";
 import { serializeDocument } from "../../src/flags/import-export/read-document.ts";
-import { keyCharactersInWords } from "../../src/flags/rules/shared-rules.ts";
+import { keyCharactersMessage } from "../../src/flags/rules/shared-rules.ts";
 import { getRolloutSummary } from "../../src/flags/rules/status.ts";
 import { withoutShown } from "../../src/flags/store/flag-conflicts.ts";
 import { InvalidFieldError } from "../../src/lib/errors.ts";
@@ -20,7 +20,7 @@ import { scheduledOperations } from "../../src/operations/scheduled-changes.ts";
 import { addOperations } from "../operations/command.ts";
 import { CohortStores } from "../operations/flag-stores.ts";
 import { collect, print, printJson, printTable, run } from "../output.ts";
-import { creatorWords } from "../stores.ts";
+import { creatorHelp } from "../stores.ts";
 import { deleteFlags, disable, enable, restore, set } from "./flags-change.ts";
 import {
   type CommonOptions,
@@ -111,7 +111,7 @@ interface CreateOptions extends CommonOptions {
 
 const create = withFlagOptions(new Command("create"), FlagBody)
   .description("Create a flag; it is off for everyone without --rollout, --variant or --filters.")
-  .argument("<key>", keyCharactersInWords)
+  .argument("<key>", keyCharactersMessage)
   .option("--name <text>", "description")
   .option("--rollout <percent>", "rollout percentage", percentage)
   .option(
@@ -130,7 +130,7 @@ const create = withFlagOptions(new Command("create"), FlagBody)
   .option("--continuity", "persist the flag's value across identification")
   .option("--inactive", "create the flag turned off")
   .option("--no-dashboard", "do not create a usage dashboard")
-  .option("--user <email>", creatorWords)
+  .option("--user <email>", creatorHelp)
   .addHelpText(
     "after",
     "\nExamples:\n  flagkeep flags create new-checkout --rollout 10\n" +

@@ -18,11 +18,11 @@ import { paths } from "../../src/paths.ts";
 import { type ServerConnection, ServerUnreachableError } from "../connection.ts";
 import { engineSessionSettings, openEngineSession } from "../engine-session.ts";
 import { withJson } from "../json-schema.ts";
-import { confirmWords } from "../operations/command.ts";
+import { confirmHelp } from "../operations/command.ts";
 import { exitFailed, fileName, positiveInteger, print, printJson, run, wholeNumber } from "../output.ts";
 import { Progress } from "../progress.ts";
 import { getDataDir, withSettings } from "../settings.ts";
-import { creatorWords, getCreator, withProject } from "../stores.ts";
+import { creatorHelp, getCreator, withProject } from "../stores.ts";
 import { importFlags, isAddress, pull } from "./import-pull.ts";
 
 /** The server was unavailable for too long. */
@@ -121,8 +121,8 @@ export const importEvents = withJson(
     "file with the PostHog personal API key; default: POSTHOG_PERSONAL_API_KEY",
     fileName,
   )
-  .option("--confirm", confirmWords)
-  .option("--user <email>", `for copied flags and cohorts: ${creatorWords}`)
+  .option("--confirm", confirmHelp)
+  .option("--user <email>", `for copied flags and cohorts: ${creatorHelp}`)
   .option("--dry-run", "read and check everything, import nothing")
   .option("--resume", "resume an interrupted import")
   .addOption(new Option("--report-as <id>").default(crypto.randomUUID()).hideHelp())

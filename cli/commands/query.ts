@@ -1,6 +1,6 @@
 import { extname, resolve } from "node:path";
 import { Command, Option } from "commander";
-import { columnsInWords, csvCaution } from "../../src/events/export/columns.ts";
+import { columnsDescription, csvCaution } from "../../src/events/export/columns.ts";
 import { validateOutput, writeToFile, writeToStdout } from "../../src/events/export/output.ts";
 import { QueryResult, rowsDefault, rowsMax } from "../../src/events/query/run-query.ts";
 import { InvalidFieldError } from "../../src/lib/errors.ts";
@@ -39,8 +39,8 @@ export const query = withJson(
   .option("--limit <rows>", `maximum number of rows, at most ${rowsMax}`, positiveInteger, rowsDefault)
   .addHelpText(
     "after",
-    `\nViews:\n  events   ${columnsInWords("events")}\n  persons  ${columnsInWords("persons")}\n` +
-      `  groups   ${columnsInWords("groups")}\n\n${csvCaution}\n` +
+    `\nViews:\n  events   ${columnsDescription("events")}\n  persons  ${columnsDescription("persons")}\n` +
+      `  groups   ${columnsDescription("groups")}\n\n${csvCaution}\n` +
       "\nExamples:\n  flagkeep query 'SELECT event, count(*) AS times FROM events GROUP BY ALL ORDER BY times DESC'\n" +
       "  flagkeep query \"SELECT properties->>'plan' AS plan, count(*) FROM persons GROUP BY ALL\" --project 1 --format json\n" +
       "  flagkeep query --chart \"SELECT date_trunc('day', timestamp) AS day, count(*) FROM events GROUP BY ALL ORDER BY day\"\n" +

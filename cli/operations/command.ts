@@ -25,7 +25,7 @@ import {
   wholeNumber,
 } from "../output.ts";
 import { withSettings } from "../settings.ts";
-import { creatorWords } from "../stores.ts";
+import { creatorHelp } from "../stores.ts";
 import type { OpenStores } from "./local-stores.ts";
 import { type CallOptions, getServer, withServer } from "./server.ts";
 
@@ -48,8 +48,8 @@ export function addOperations(group: Command, operations: readonly Operation[], 
 }
 
 /** Help of the option that applies changes of protected flags. */
-export const confirmWords = "apply changes that need approval without a change request";
-const actingUserWords = "e-mail address of the acting user; optional if there is one";
+export const confirmHelp = "apply changes that need approval without a change request";
+const actingUserHelp = "e-mail address of the acting user; optional if there is one";
 
 /** The command of one operation. @param open opens the stores that it needs beyond the metadata */
 export function operationCommand(of: Operation, open?: OpenStores): Command {
@@ -79,9 +79,9 @@ export function operationCommand(of: Operation, open?: OpenStores): Command {
     command.option("--organization <id>", "organization id; optional if there is one");
   if (of.on === "project")
     command.option("--project <id>", "project id; optional if there is one", positiveInteger);
-  if (form.hasCreator) command.option("--user <email>", creatorWords);
-  if (form.hasConfirm) command.option("--confirm", confirmWords);
-  if (form.hasActingUser) command.option("--user <email>", actingUserWords);
+  if (form.hasCreator) command.option("--user <email>", creatorHelp);
+  if (form.hasConfirm) command.option("--confirm", confirmHelp);
+  if (form.hasActingUser) command.option("--user <email>", actingUserHelp);
   withServer(command);
   return command.addHelpText("after", examplesHelp(form.examples)).action(
     run(async (...args: unknown[]) => {

@@ -6,7 +6,7 @@
 
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { z } from "zod";
-import { columnsInWords } from "../events/export/columns.ts";
+import { columnsDescription } from "../events/export/columns.ts";
 import { version } from "../version.ts";
 import { projectArgument as project, registerOperations, type SendRequest } from "./operation-tools.ts";
 
@@ -22,8 +22,8 @@ export function mcpServer(ask: SendRequest): McpServer {
     "query_events",
     {
       description:
-        `Run one SELECT in DuckDB SQL over the views events (${columnsInWords("events")}), ` +
-        `persons (${columnsInWords("persons")}) and groups (${columnsInWords("groups")}). properties is JSON: ` +
+        `Run one SELECT in DuckDB SQL over the views events (${columnsDescription("events")}), ` +
+        `persons (${columnsDescription("persons")}) and groups (${columnsDescription("groups")}). properties is JSON: ` +
         "properties->>'plan'. Scope query:read.",
       inputSchema: z.strictObject({
         project,

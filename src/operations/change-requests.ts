@@ -83,11 +83,11 @@ const replacedMembers = ({ changes, original }: RequestRecord) =>
   Object.fromEntries(Object.keys(changes).map((name) => [name, original[name] ?? null]));
 
 /** Such as `flag new-checkout`. */
-const targetWords = ({ flag_key: key, cohort_name: cohort, cohort_id: id }: RequestRecord) =>
+const formatTarget = ({ flag_key: key, cohort_name: cohort, cohort_id: id }: RequestRecord) =>
   id === null ? `flag ${key}` : `cohort ${cohort}`;
 
 const stateSentence = (request: RequestRecord) =>
-  `Change request ${request.id} for ${targetWords(request)} is ${request.state}.`;
+  `Change request ${request.id} for ${formatTarget(request)} is ${request.state}.`;
 
 const idArgument: CommandArgument = {
   name: "id",
@@ -139,7 +139,7 @@ export const listAllRequests = listOperation({
       headings: ["id", "of", "affects", "from", "to", "note", "state", "since"],
       row: (one: RequestRecord) => [
         String(one.id),
-        targetWords(one),
+        formatTarget(one),
         one.affected_flags.join(", ") || "-",
         JSON.stringify(replacedMembers(one)),
         JSON.stringify(one.changes),

@@ -1,7 +1,7 @@
 /** Results of experiments (contract: experiments 2). */
 
 import { type Static, Type } from "@sinclair/typebox";
-import { getRefresh, refreshNames, refreshWords } from "../events/insights/insight-cache.ts";
+import { getRefresh, refreshDescription, refreshNames } from "../events/insights/insight-cache.ts";
 import { exampleMetric } from "../experiments/api/schemas.ts";
 import { experimentStatuses } from "../experiments/states.ts";
 import { loadSeries, loadStatistics } from "../experiments/statistics.ts";
@@ -109,7 +109,7 @@ const getResults = operation({
   },
   input: object({
     id: int(),
-    refresh: optional(enumeration(refreshNames, { description: refreshWords })),
+    refresh: optional(enumeration(refreshNames, { description: refreshDescription })),
     series: optional(bool({ description: "Each metric also by day, in `timeseries`." })),
   }),
   output: ResultsBody,

@@ -20,7 +20,7 @@ import {
   tagsOfInsight,
   updateInsight,
 } from "../dashboards/store.ts";
-import { refreshNames, refreshWords } from "../events/insights/insight-cache.ts";
+import { refreshDescription, refreshNames } from "../events/insights/insight-cache.ts";
 import { unavailable } from "../http/error-mapping.ts";
 import { notFound } from "../http/http-error.ts";
 import { enumeration, int, list, object, optional, pageOf, record, string } from "../http/schemas.ts";
@@ -42,7 +42,7 @@ const withoutResult = { ...example, last_refresh: null, result: null };
 
 /** Maximum age of results. */
 export const RefreshQuery = object({
-  refresh: optional(enumeration(refreshNames, { description: refreshWords })),
+  refresh: optional(enumeration(refreshNames, { description: refreshDescription })),
 });
 /** Routes that write read it too. */
 export const readRefresh = (query: URLSearchParams) => ({ refresh: query.get("refresh") });

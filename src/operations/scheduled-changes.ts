@@ -27,9 +27,9 @@ import { byKey, keyArgument } from "./flag-tools.ts";
 import { listAllFlags } from "./flags.ts";
 import { listOperation, operation } from "./operation.ts";
 
-const payloadWords =
+const payloadHelp =
   "`operation` and `value`. `update_status`: the flag's state; `add_release_condition`: `value.groups` are added to the condition sets; `update`: the body of a PATCH of the flag; `update_rollout`: `value.rollout_percentage` of the condition set `value.condition_index` (from 0). A rollback of the flag ends pending `update_rollout` changes.";
-const toolPayloadWords =
+const toolPayloadHelp =
   "`operation` and `value`: `update_status` with true or false, or `update` with the body of a PATCH of the flag";
 
 type ScheduledRecord = Static<typeof ScheduledBody>;
@@ -40,7 +40,7 @@ export const scheduledFormerJson = {
   of: ({ flag_key: flag }: ScheduledRecord) => ({ flag }),
 };
 
-const stateWords = ({ executed_at: executedAt, failure_reason: reason }: ScheduledRecord) =>
+const formatState = ({ executed_at: executedAt, failure_reason: reason }: ScheduledRecord) =>
   executedAt === null ? "waiting" : (reason ?? "applied");
 
 export const listAllScheduled = listOperation({
@@ -65,7 +65,7 @@ export const listAllScheduled = listOperation({
         change.flag_key,
         change.scheduled_at,
         JSON.stringify(change.payload),
-        stateWords(change),
+        formatState(change),
       ],
     },
   },
@@ -94,14 +94,14 @@ export const scheduleChangeOfFlag = operation({
     target: byKey(() => listAllFlags, undefined, "record_id"),
     arguments: {
       key: keyArgument,
-      payload: record({ description: toolPayloadWords }),
+      payload: record({ description: toolPayloadHelp }),
       scheduled_at: dateTime({ description: "ISO 8601, in the future" }),
     },
   },
   input: object({
     record_id: int(),
     model_name: optional(enumeration(["FeatureFlag"])),
-    payload: record({ description: payloadWords }),
+    payload: record({ description: payloadHelp }),
     scheduled_at: dateTime(),
   }),
   inputExample: {
@@ -147,7 +147,7 @@ const updateOneScheduled = operation({
   http: { method: "PATCH", path: "/scheduled_changes/:id", answer: "The change." },
   input: object({
     id: int(),
-    payload: optional(record({ description: payloadWords })),
+    payload: optional(record({ description: payloadHelp })),
     scheduled_at: optional(dateTime()),
   }),
   inputExample: { scheduled_at: "2026-03-06T09:00:00.000000Z" },

@@ -3,7 +3,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { allows } from "../accounts/limits.ts";
 import type { Metadata } from "../accounts/metadata.ts";
-import { getRefresh, refreshNames, refreshWords } from "../events/insights/insight-cache.ts";
+import { getRefresh, refreshDescription, refreshNames } from "../events/insights/insight-cache.ts";
 import { readBoolean, readInstant } from "../http/params.ts";
 import {
   bool,
@@ -149,7 +149,7 @@ const range = {
   ),
   date_to: optional(dateTime({ description: "Events up to this time." })),
 };
-const refreshed = { refresh: optional(enumeration(refreshNames, { description: refreshWords })) };
+const refreshed = { refresh: optional(enumeration(refreshNames, { description: refreshDescription })) };
 
 /** @throws {InvalidFieldError} */
 function readRange(query: URLSearchParams) {

@@ -158,7 +158,7 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
   });
 
   test("a proxy without its server, and a limit of requests, keep what is there; it is tried again", async () => {
-    for (const [status, words] of [
+    for (const [status, message] of [
       [502, "Flagkeep could not be reached."],
       [429, "Expected available in 1 second."],
     ] as const) {
@@ -168,14 +168,14 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
       await page.route(/\/persons\//, (route) =>
         status === 502
           ? route.fulfill({ status, contentType: "text/html", body: "<h1>Bad Gateway</h1>" })
-          : route.fulfill({ status, headers: { "Retry-After": "1" }, json: { detail: words } }),
+          : route.fulfill({ status, headers: { "Retry-After": "1" }, json: { detail: message } }),
       );
       await page.getByRole("link", { name: "Flags" }).first().click();
       await page.getByRole("link", { name: "People" }).click();
-      await page.getByText(words).waitFor();
+      await page.getByText(message).waitFor();
       await page.getByText("user-1").first().waitFor();
       await page.unroute(/\/persons\//);
-      await page.getByText(words).waitFor({ state: "detached" });
+      await page.getByText(message).waitFor({ state: "detached" });
       await context.close();
       expect(errors).toEqual([]);
     }

@@ -2,10 +2,10 @@
 
 import { expect, test } from "bun:test";
 import { counted, number, percent } from "../../src/console/page/lib/format.ts";
-import { words as firstWords } from "../../src/console/page/messages/index.ts";
-import { laterWords } from "../../src/console/page/messages/later.ts";
+import { messages as firstWords } from "../../src/console/page/messages/index.ts";
+import { lazyMessages } from "../../src/console/page/messages/later.ts";
 
-const words = { ...firstWords, ...laterWords };
+const allMessages = { ...firstWords, ...lazyMessages };
 
 /** Every function of words, with its name. */
 function functionsIn(part: unknown, name: string): [name: string, say: (...values: unknown[]) => unknown][] {
@@ -179,7 +179,10 @@ const replacedTexts = new Set([
 ]);
 
 test("no text has a word that a term of the field replaces", () => {
-  const texts = [...textsIn(words, "words", [1, 1, 1, 1]), ...textsIn(words, "words", ["a", "b", "c", "d"])];
+  const texts = [
+    ...textsIn(allMessages, "words", [1, 1, 1, 1]),
+    ...textsIn(allMessages, "words", ["a", "b", "c", "d"]),
+  ];
   expect(texts.length).toBeGreaterThan(900);
   const isReplaced = (text: string) =>
     replacedTexts.has(text) ||
@@ -196,7 +199,7 @@ test("no text has a word that a term of the field replaces", () => {
 const ofNames = new Set(["words.flag.pending.proposedBy", "words.settings.removeText"]);
 
 test("one of a kind is no plural, whatever is counted", () => {
-  const said = functionsIn(words, "words").flatMap(([name, say]) => {
+  const said = functionsIn(allMessages, "words").flatMap(([name, say]) => {
     try {
       return [[name, String(say(1, 1, 1, 1))] as const];
     } catch (error) {
@@ -217,6 +220,6 @@ test("a count brings its noun in the right number, and nothing is minus zero", (
     "1 person",
     "2 people",
   ]);
-  expect(words.explore.lifecycleSummary(1, -0)).toBe("1 person in the last period. Inactive: 0.");
+  expect(allMessages.explore.lifecycleSummary(1, -0)).toBe("1 person in the last period. Inactive: 0.");
   expect([number(-0.3), number(-2), percent(-0.0001)]).toEqual(["0", "-2", "0%"]);
 });

@@ -113,7 +113,7 @@ export function memberBody(db: Reading, member: Member): Static<typeof MemberBod
 }
 
 export const organizationTag = "Organizations";
-const levelWords = { description: "1 member, 8 admin, 15 owner." };
+const levelDescription = { description: "1 member, 8 admin, 15 owner." };
 
 export const OrganizationBody = named(
   "Organization",
@@ -122,7 +122,7 @@ export const OrganizationBody = named(
     name: string(),
     slug: string(),
     created_at: dateTime(),
-    membership_level: intEnum([1, 8, 15], levelWords),
+    membership_level: intEnum([1, 8, 15], levelDescription),
     feature_flags_access_level: intEnum([21, 37], {
       description: "Default flag access of members: 21 view (roles can extend it), 37 edit (default).",
     }),

@@ -31,7 +31,7 @@ export interface NewSession extends AuthenticatedSession {
 const recordEveryMs = 60_000;
 
 /** The same for unknown address, inactive user, missing password and wrong password. */
-const wrongWords = "E-mail address or password is wrong.";
+const invalidCredentialsMessage = "E-mail address or password is wrong.";
 
 /** For signed-in users, where only the password is secret. */
 const wrongPassword = (field: string) => authenticationFailed("The password is wrong.", field);
@@ -173,7 +173,7 @@ export class SignIn {
     password: string,
     client: ClientInfo,
     now: Date,
-    rejection = authenticationFailed(wrongWords),
+    rejection = authenticationFailed(invalidCredentialsMessage),
   ): Promise<{ user: User; hash: string; failedBefore: number }> {
     const { metadata } = this;
     const attempt = this.attempts.start(client.address, email, now.getTime());
@@ -199,7 +199,7 @@ export class SignIn {
     const { secret } = this.metadata.change((t) => insertSession(t, { userId: user.id, keyId }, client, now));
     // The user may have been deactivated during the verification.
     const signedIn = findSession(this.metadata, secret, now);
-    if (signedIn === undefined) throw authenticationFailed(wrongWords);
+    if (signedIn === undefined) throw authenticationFailed(invalidCredentialsMessage);
     return { ...signedIn, secret, failedBefore };
   }
 

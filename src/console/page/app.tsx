@@ -9,7 +9,7 @@ import { lazyPage, type Placeholder } from "./lib/lazy-page.ts";
 import { rootPath, to } from "./lib/router.ts";
 import { loadSession, session, sessionExpired } from "./lib/session.ts";
 import { startPage } from "./lib/start-page.ts";
-import { words } from "./messages/index.ts";
+import { messages } from "./messages/index.ts";
 // The landing page: bundled, to save a request.
 import { Flags } from "./pages/flags/flags.tsx";
 import { Setup } from "./pages/setup.tsx";
@@ -17,9 +17,9 @@ import { SignIn, SignInAgain } from "./pages/sign-in.tsx";
 
 /** The page's title until its file is loaded. */
 const getPlaceholder =
-  (name: keyof typeof words.frame.pages): Placeholder =>
+  (name: keyof typeof messages.frame.pages): Placeholder =>
   (props) => (
-    <Page title={words.frame.pages[name]}>
+    <Page title={messages.frame.pages[name]}>
       <NotLoaded {...props} />
     </Page>
   );
@@ -167,8 +167,8 @@ function Live() {
 
 function Unknown() {
   return (
-    <Page title={words.frame.missingTitle}>
-      <Empty title={words.frame.unknownPage} icon="search" />
+    <Page title={messages.frame.missingTitle}>
+      <Empty title={messages.frame.unknownPage} icon="search" />
     </Page>
   );
 }

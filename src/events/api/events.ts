@@ -56,26 +56,26 @@ const members = listedMembers.map((name) =>
 
 function getSchema(name: EventColumnName): TSchema {
   const { kind, about, isNullable, forNull } = eventColumns[name];
-  const words = about === undefined ? {} : { description: about };
-  if (isNullable && forNull === undefined) return nullable(schemaOfKind(kind, {}), words);
-  return kind === "text" ? string({ ...words, blank: forNull === "" }) : schemaOfKind(kind, words);
+  const annotation = about === undefined ? {} : { description: about };
+  if (isNullable && forNull === undefined) return nullable(schemaOfKind(kind, {}), annotation);
+  return kind === "text" ? string({ ...annotation, blank: forNull === "" }) : schemaOfKind(kind, annotation);
 }
 
-function schemaOfKind(kind: EventColumnKind, words: { description?: string }): TSchema {
+function schemaOfKind(kind: EventColumnKind, annotation: { description?: string }): TSchema {
   switch (kind) {
     case "integer":
     case "bigint":
-      return int(words);
+      return int(annotation);
     case "boolean":
-      return bool(words);
+      return bool(annotation);
     case "uuid":
-      return uuid(words);
+      return uuid(annotation);
     case "instant":
-      return dateTime(words);
+      return dateTime(annotation);
     case "json":
-      return record(words);
+      return record(annotation);
     case "text":
-      return string(words);
+      return string(annotation);
   }
 }
 

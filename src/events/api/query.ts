@@ -26,8 +26,8 @@ import { toApiTimeOrNull } from "../../lib/api-time.ts";
 import { clientSignal, withAbortSignal } from "../../lib/client-abort.ts";
 import { InvalidFieldError, TooManyAttemptsError } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
-import { columnsInWords, csvCaution } from "../export/columns.ts";
-import { getRefresh, type Refresh, refreshWords } from "../insights/insight-cache.ts";
+import { columnsDescription, csvCaution } from "../export/columns.ts";
+import { getRefresh, type Refresh, refreshDescription } from "../insights/insight-cache.ts";
 import { toHogqlOptions, toStatement } from "../query/hogql.ts";
 import { rowsDefault, rowsMax } from "../query/run-query.ts";
 import { type EventQueries, QueryRejectedError, StatementBlockedError } from "../query-port.ts";
@@ -117,7 +117,7 @@ const Body = object({
       maximum: rowsMax,
     } as never),
   ),
-  refresh: optional(anyJson({ description: `Of computed queries. ${refreshWords}` })),
+  refresh: optional(anyJson({ description: `Of computed queries. ${refreshDescription}` })),
   client_query_id: optional(
     string({ max: queryIdLengthMax, description: "Client-defined ID to cancel the query." }),
   ),
@@ -137,8 +137,8 @@ export function queryRoutes({ engine, kinds = {} }: { engine: EventQueries; kind
     projectRoute("POST", "/query", "query:read", {
       summary: "Run a query",
       description:
-        `One SELECT (DuckDB's SQL) over the views \`events\` (${columnsInWords("events")}), \`persons\` ` +
-        `(${columnsInWords("persons")}) and \`groups\` (${columnsInWords("groups")}) of the project; ` +
+        `One SELECT (DuckDB's SQL) over the views \`events\` (${columnsDescription("events")}), \`persons\` ` +
+        `(${columnsDescription("persons")}) and \`groups\` (${columnsDescription("groups")}) of the project; ` +
         "a `HogQLQuery` may use HogQL's properties (`properties.plan`) and functions (`toStartOfDay`, `uniq`). " +
         "`prop('$browser')` returns a property as a string (`12` for 12.0). Functions " +
         "without side effects are allowed; everything else is rejected with 400 and `code` `statement_refused`. A statement has at most 64 KiB; " +

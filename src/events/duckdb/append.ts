@@ -126,12 +126,12 @@ function fill<Row>(
 ): void {
   const values =
     column.kind === "text"
-      ? textWords(duckdb, vector, column.of, rows, texts)
+      ? stringVectorWords(duckdb, vector, column.of, rows, texts)
       : fixedValues(duckdb, vector, column, rows);
   duckdb.copy_data_to_vector(vector, 0, values.buffer as ArrayBuffer, 0, values.byteLength);
 }
 
-function textWords<Row>(
+function stringVectorWords<Row>(
   duckdb: Bindings,
   vector: Vector,
   of: (row: Row) => string | Uint8Array | null,

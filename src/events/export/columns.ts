@@ -43,7 +43,7 @@ export const exportColumns: Record<ExportSubject, readonly ExportColumn[]> = {
 };
 
 /** The columns of a view of `query`, which its export shares, for documentation. */
-export const columnsInWords = (view: ExportSubject): string =>
+export const columnsDescription = (view: ExportSubject): string =>
   exportColumns[view].map(({ name }) => name).join(", ");
 
 /** A row as a JSON object on one line, without its line break. */

@@ -26,7 +26,7 @@ const meanings: Readonly<Record<string, Refresh>> = {
   false: "force_cache",
 };
 export const refreshNames = Object.keys(meanings);
-export const refreshWords =
+export const refreshDescription =
   "Cache policy: use a current cached result (`blocking`, default), one of any age (`force_cache`; null " +
   "if none is cached, alias `false`), or none (`force_blocking`, alias `true`). `async` modes also wait for the result.";
 

@@ -69,24 +69,24 @@ export class ResultCache<Evaluation extends Keepable> {
   /** For all projects together. */
   private readonly answers = new BoundedCache<FlagSet, Answer<Evaluation>>(
     32 * 1024 * 1024,
-    (words, { properties = "", evaluation }) =>
-      words.length + properties.length + evaluation.list.length * bytesPerResult,
+    (requestKey, { properties = "", evaluation }) =>
+      requestKey.length + properties.length + evaluation.list.length * bytesPerResult,
   );
 
   /**
    * The cached result of the same request content and flags, for a person with the same stored properties.
    *
-   * @param words all of the request that evaluation reads.
+   * @param requestKey all of the request that evaluation reads.
    */
-  find(set: FlagSet, words: string, properties: string | undefined): Evaluation | undefined {
-    if (words.length > wordsMax) return undefined;
-    const answer = this.answers.get(set, words);
+  find(set: FlagSet, requestKey: string, properties: string | undefined): Evaluation | undefined {
+    if (requestKey.length > wordsMax) return undefined;
+    const answer = this.answers.get(set, requestKey);
     return answer?.properties === properties ? answer?.evaluation : undefined;
   }
 
   /** Results with failures are not cached: they are rare, and each failure is a separate object. */
-  keep(set: FlagSet, words: string, properties: string | undefined, evaluation: Evaluation): void {
-    if (words.length > wordsMax || evaluation.errorsWhileComputing) return;
-    this.answers.set(set, words, { properties, evaluation });
+  keep(set: FlagSet, requestKey: string, properties: string | undefined, evaluation: Evaluation): void {
+    if (requestKey.length > wordsMax || evaluation.errorsWhileComputing) return;
+    this.answers.set(set, requestKey, { properties, evaluation });
   }
 }

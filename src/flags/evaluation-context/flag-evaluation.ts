@@ -25,7 +25,7 @@ export interface FlagEvaluationRequest extends EvaluationContext {
   deviceId?: string;
   selection: FlagSelection;
   /** The content of the request that evaluation reads, as text, if results may be cached by it. */
-  words?: string;
+  requestKey?: string;
 }
 
 export interface FlagEvaluationDeps {
@@ -63,15 +63,15 @@ export class FlagEvaluation {
 
   private evaluate(set: FlagSet, request: FlagEvaluationRequest, stored: StoredContext): Evaluation {
     const overrides = this.overridesOf(set, request, stored);
-    const { words } = request;
-    if (words === undefined || overrides.hashKeyOverrides || overrides.hashKeyOverridesFailed) {
+    const { requestKey } = request;
+    if (requestKey === undefined || overrides.hashKeyOverrides || overrides.hashKeyOverridesFailed) {
       return evaluate(set, { ...facts(request, stored), ...overrides });
     }
     const properties = stored.person?.storedProperties;
-    const before = this.answers.find(set, words, properties);
+    const before = this.answers.find(set, requestKey, properties);
     if (before !== undefined && set.isRepeatable) return before;
     const evaluation = evaluate(set, facts(request, stored), before);
-    if (before === undefined) this.answers.keep(set, words, properties, evaluation);
+    if (before === undefined) this.answers.keep(set, requestKey, properties, evaluation);
     return evaluation;
   }
 

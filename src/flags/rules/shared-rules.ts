@@ -4,7 +4,7 @@
 
 export const keyCharacters = /^[a-zA-Z0-9_-]+$/;
 
-export const keyCharactersInWords = "letters, digits, - and _";
+export const keyCharactersMessage = "letters, digits, - and _";
 
 /** The tag of flags that projects may protect. The console asks for confirmation before it changes them. */
 export const criticalTag = "critical";

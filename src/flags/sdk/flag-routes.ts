@@ -148,7 +148,7 @@ function evaluateFor(
     },
   });
   return computation.run(set, {
-    words: `${runtime} ${surveysOnly} ${text}`,
+    requestKey: `${runtime} ${surveysOnly} ${text}`,
     projectId: project.id,
     timezone: project.timezone,
     distinctId,

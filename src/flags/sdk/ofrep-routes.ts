@@ -118,7 +118,7 @@ async function getEvaluation(deps: OfrepDeps, call: Call, key: string | undefine
   const runtime = getRuntime(request.headers);
   const evaluated = computation.run(set, {
     ...context,
-    words: `ofrep ${runtime} ${key ?? ""} ${text}`,
+    requestKey: `ofrep ${runtime} ${key ?? ""} ${text}`,
     projectId: project.id,
     timezone: project.timezone,
     selection: { flagKeys: key === undefined ? null : [key], runtime },

@@ -108,8 +108,8 @@ export function releaseFlag(t: MetadataTx, flagId: number): void {
   const links = getFlagLinks(t, flagId);
   const held = links.filter(({ holds }) => holds);
   if (held.length > 0) {
-    const words = { experiment: "experiment", feature: "early access feature", survey: "survey" };
-    const names = held.map(({ kind, name }) => `${words[kind]} "${name}"`).join(", ");
+    const kindNames = { experiment: "experiment", feature: "early access feature", survey: "survey" };
+    const names = held.map(({ kind, name }) => `${kindNames[kind]} "${name}"`).join(", ");
     throw new InvalidFieldError(
       "deleted",
       "invalid_input",

@@ -42,7 +42,7 @@ const contextObjects = new Set([
   "traits",
 ]);
 /** Members of `context` with names of two words. */
-const contextWords: ReadonlyMap<string, string> = new Map(
+const contextNames: ReadonlyMap<string, string> = new Map(
   Object.entries({
     user_agent: "userAgent",
     session_id: "sessionId",
@@ -90,7 +90,7 @@ function nestedContext(entries: readonly (readonly [string, Json])[]): JsonObjec
     const at = name.search(/[._]/);
     const object = at === -1 ? "" : name.slice(0, at);
     if (!contextObjects.has(object)) {
-      result.set(contextWords.get(name) ?? name, value);
+      result.set(contextNames.get(name) ?? name, value);
       continue;
     }
     if (!objects.has(object)) objects.set(object, []);

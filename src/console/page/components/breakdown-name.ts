@@ -1,9 +1,9 @@
 /** Names of breakdown values. */
 
 import { noValue, otherValues } from "../../../events/insights/breakdown-values.ts";
-import { laterWords } from "../messages/later.ts";
+import { lazyMessages } from "../messages/later.ts";
 
-const w = laterWords.explore;
+const w = lazyMessages.explore;
 
 /** Whether a series is for events without the breakdown's property. */
 export const isNone = (value: unknown): boolean => value === noValue || value === null;

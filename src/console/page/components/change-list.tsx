@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { date } from "../lib/format.ts";
 import { to } from "../lib/router.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import {
   type ActivityEntry,
   collapseEntries,
@@ -15,7 +15,7 @@ import {
 } from "../model/activity.ts";
 import { RelativeTime } from "./primitives.tsx";
 
-const w = words.activity;
+const w = messages.activity;
 const positions: Record<string, (id: string) => string> = {
   FeatureFlag: (id) => `flags/${id}`,
   Experiment: (id) => `experiments/${id}`,
@@ -157,7 +157,7 @@ function Lines({
   const Mark = name === "removed" ? "del" : "ins";
   return (
     <td>
-      {lines.length === 0 && <span class="muted">{words.frame.none}</span>}
+      {lines.length === 0 && <span class="muted">{messages.frame.none}</span>}
       {lines.map((line, index) => (
         <div key={index}>{others.includes(line) ? line : <Mark>{line}</Mark>}</div>
       ))}

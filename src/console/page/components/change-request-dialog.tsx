@@ -3,13 +3,13 @@
 import { useState } from "preact/hooks";
 import { ApiError } from "../lib/api.ts";
 import { useForm } from "../lib/form.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { createChangeRequest, type Flag } from "../model/flags.ts";
 import { Field } from "./fields.tsx";
 import { FormDialog } from "./form.tsx";
 import { toast } from "./toast.tsx";
 
-const w = words.flag;
+const w = messages.flag;
 
 /** A change that was rejected because it needs approval. */
 export interface ApprovalRequired {

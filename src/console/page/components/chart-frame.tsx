@@ -2,9 +2,9 @@
 
 import type { ComponentChildren } from "preact";
 import { decimal } from "../lib/format.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 
-const w = words.frame;
+const w = messages.frame;
 /** Number of colors before they repeat. */
 export const colorsCount = 12;
 

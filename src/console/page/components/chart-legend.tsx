@@ -1,10 +1,10 @@
 /** Legend of a chart as a table: color, name, total, change. A click hides a series, a double click shows only that one. */
 
 import { percent } from "../lib/format.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { type ChartSeries, seriesClass } from "./chart-frame.tsx";
 
-const w = words.frame;
+const w = messages.frame;
 
 export function Legend({
   label,

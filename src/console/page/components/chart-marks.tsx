@@ -4,13 +4,13 @@ import { useState } from "preact/hooks";
 import { to } from "../lib/router.ts";
 import { readPreference, savePreference } from "../lib/storage.ts";
 import { bucketAt } from "../lib/wall-time.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import type { ActivityEntry } from "../model/activity.ts";
 import { flagChangeLine, useFlagChanges } from "../model/flag-changes.ts";
 import { ChartNotes } from "./chart-notes.tsx";
 import type { MenuItem } from "./menu.tsx";
 
-const w = words.notes;
+const w = messages.notes;
 const shownMax = 5;
 const preference = "flag-changes";
 

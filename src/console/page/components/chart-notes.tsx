@@ -6,14 +6,14 @@ import type { Annotation as Note } from "../lib/api-types.ts";
 import { useBackgroundResource } from "../lib/resource.ts";
 import { inProject, project } from "../lib/session.ts";
 import { bucketAt, wallTime, withinDay } from "../lib/wall-time.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { Dialog } from "./dialog.tsx";
 import { Field } from "./fields.tsx";
 import { Form } from "./form.tsx";
 import { Button, Day } from "./primitives.tsx";
 import { toast, toastError } from "./toast.tsx";
 
-const w = words.notes;
+const w = messages.notes;
 const notesMax = 500;
 
 /** @param buckets starts of the buckets, as days or wall times. @param names of the buckets on the axis */

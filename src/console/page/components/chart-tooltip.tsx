@@ -1,11 +1,11 @@
 /** Tooltip of a chart at the pointer; with the keyboard, a slider walks through the positions and reads them out. */
 
 import { useState } from "preact/hooks";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { type ChartSeries, seriesClass } from "./chart-frame.tsx";
 import { change } from "./chart-legend.tsx";
 
-const w = words.frame;
+const w = messages.frame;
 const rowsMax = 12;
 
 export function ChartTooltip({

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { download, toCsv } from "../lib/csv.ts";
 import { decimal } from "../lib/format.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { type ChartSeries, FigureTable, type PickFigure } from "./chart-frame.tsx";
 import { Legend } from "./chart-legend.tsx";
 import { ChartTooltip } from "./chart-tooltip.tsx";
@@ -12,7 +12,7 @@ import { Menu, type MenuItem } from "./menu.tsx";
 import { type ChartShape, createPlot, type Plot } from "./plot.ts";
 import { Button } from "./primitives.tsx";
 
-const w = words.frame;
+const w = messages.frame;
 const linesMax = 25;
 
 export function Chart({

@@ -1,10 +1,10 @@
 /** A field with suggestions in groups; any other text is allowed too. */
 
 import { useId, useRef, useState } from "preact/hooks";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { closest } from "../model/unknown-names.ts";
 
-const w = words.frame;
+const w = messages.frame;
 const shownMax = 100;
 
 export interface ComboOption {

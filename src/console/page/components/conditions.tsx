@@ -6,7 +6,7 @@ import { queryString, request } from "../lib/api.ts";
 import type { GroupType } from "../lib/api-types.ts";
 import { useResource } from "../lib/resource.ts";
 import { inProject, project } from "../lib/session.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { type PropertyOwner, usePropertyNames, usePropertyValues } from "../model/definitions.ts";
 import { conditionProblem } from "../model/draft.ts";
 import { type Condition, readFlags } from "../model/flags.ts";
@@ -14,7 +14,7 @@ import { Field, Select } from "./fields.tsx";
 import { Button } from "./primitives.tsx";
 import { TokenField } from "./tokens.tsx";
 
-const w = words.flag.condition;
+const w = messages.flag.condition;
 
 type Operator = keyof typeof w.operators;
 const getOperators: Record<string, readonly Operator[]> = {
@@ -56,7 +56,7 @@ export function Conditions({
   kinds,
   groupTypeIndex,
   isShowingProblems,
-  addLabel = words.flag.addCondition,
+  addLabel = messages.flag.addCondition,
   isPlain = false,
 }: {
   conditions: readonly Condition[];
@@ -152,7 +152,7 @@ function ConditionLine({
         if (!event.currentTarget.contains(event.relatedTarget as Node | null)) setLeft(true);
       }}
     >
-      <span class="joint">{isFirst ? "" : words.flag.and}</span>
+      <span class="joint">{isFirst ? "" : messages.flag.and}</span>
       {kinds.length > 1 && (
         <Select
           label={w.type}

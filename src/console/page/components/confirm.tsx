@@ -5,13 +5,13 @@ import type { ComponentChildren } from "preact";
 import { confirmPassword, request } from "../lib/api.ts";
 import { useForm } from "../lib/form.ts";
 import { session } from "../lib/session.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { Dialog } from "./dialog.tsx";
 import { Field } from "./fields.tsx";
 import { FormDialog } from "./form.tsx";
 import { Button } from "./primitives.tsx";
 
-const w = words.frame;
+const w = messages.frame;
 const waiting = signal<((isConfirmed: boolean) => void) | undefined>(undefined);
 
 confirmPassword.ask = () =>
@@ -44,7 +44,7 @@ function PasswordDialog({ onEnd }: { onEnd: (isConfirmed: boolean) => void }) {
     <FormDialog title={w.confirmTitle} form={form} action={w.confirm} hasCancel onClose={() => onEnd(false)}>
       <p>{w.confirmHelp}</p>
       <Field
-        label={isByKey ? words.signing.key : w.password}
+        label={isByKey ? messages.signing.key : w.password}
         type="password"
         autocomplete="current-password"
         {...form.input("password")}

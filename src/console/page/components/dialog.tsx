@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect, useRef } from "preact/hooks";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { Button } from "./primitives.tsx";
 
 interface DialogProps {
@@ -67,7 +67,7 @@ export function Dialog({ title, onClose, children, actions, onSubmit, size = "sm
     >
       <header>
         <h2 id={id}>{title}</h2>
-        <Button kind="quiet" icon="close" label={words.frame.close} onClick={onClose} />
+        <Button kind="quiet" icon="close" label={messages.frame.close} onClick={onClose} />
       </header>
       {onSubmit ? <form onSubmit={send}>{body}</form> : body}
     </dialog>

@@ -6,13 +6,13 @@ import { dateTime, duration, formatValue } from "../lib/format.ts";
 import { useResource } from "../lib/resource.ts";
 import { to } from "../lib/router.ts";
 import { inProject, project } from "../lib/session.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { asCurl, asSql, type StoredEvent } from "../model/events.ts";
 import { Dialog } from "./dialog.tsx";
 import { SearchField } from "./fields.tsx";
 import { Badge, Button, CopyButton } from "./primitives.tsx";
 
-const w = words.live;
+const w = messages.live;
 
 export function EventDetails({ event, onClose }: { event: StoredEvent; onClose: () => void }) {
   const [search, setSearch] = useState("");

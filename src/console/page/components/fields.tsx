@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useId, useReducer, useRef, useState } from "preact/hooks";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 
 interface FieldProps {
   label: string;
@@ -106,7 +106,7 @@ export function ShareField({
         setText(sent);
         onInput(shareOf(sent));
       }}
-      error={Number.isNaN(value) ? words.flag.shareWrong : undefined}
+      error={Number.isNaN(value) ? messages.flag.shareWrong : undefined}
       {...props}
     />
   );

@@ -1,7 +1,7 @@
 /** One filter of a list: its name and value in a pill, with a button that removes it. */
 
 import { useId } from "preact/hooks";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { Button } from "./primitives.tsx";
 
 export function FilterChip<Value extends string>({
@@ -36,7 +36,7 @@ export function FilterChip<Value extends string>({
         <Button
           kind="quiet"
           icon="close"
-          label={words.frame.removeFilter(shown)}
+          label={messages.frame.removeFilter(shown)}
           onClick={() => onChange(undefined)}
         />
       )}

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { Button } from "./primitives.tsx";
 
 export function Filters({
@@ -25,7 +25,7 @@ export function Filters({
       {search}
       <span class="narrow-only">
         <Button icon="filter" isPressed={isOpen} onClick={() => setOpen(!isOpen)}>
-          {words.frame.filters(count)}
+          {messages.frame.filters(count)}
         </Button>
       </span>
       <div class="more-filters">{children}</div>

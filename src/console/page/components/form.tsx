@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { type FormState, useForm } from "../lib/form.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { Dialog } from "./dialog.tsx";
 import { Button } from "./primitives.tsx";
 import { toast } from "./toast.tsx";
@@ -19,8 +19,8 @@ function FormError({ message }: { message: string | undefined }) {
 export function Form({
   children,
   onSend,
-  action = words.settings.save,
-  done = words.settings.saved,
+  action = messages.settings.save,
+  done = messages.settings.saved,
   disabledReason,
 }: {
   children: ComponentChildren | ((errorOf: (field: string) => string | undefined) => ComponentChildren);
@@ -90,7 +90,7 @@ export function FormDialog<Values extends object>({
       }}
       actions={
         <>
-          {hasCancel && <Button onClick={onClose}>{words.frame.cancel}</Button>}
+          {hasCancel && <Button onClick={onClose}>{messages.frame.cancel}</Button>}
           {actions || (
             <Button kind="main" type="submit" isDisabled={isDisabled} disabledReason={disabledReason}>
               {action}

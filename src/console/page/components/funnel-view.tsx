@@ -1,13 +1,13 @@
 /** A funnel: one column per step with the bars of all breakdown values side by side, and their numbers below. */
 
 import { duration, number, percent } from "../lib/format.ts";
-import { laterWords } from "../messages/later.ts";
+import { lazyMessages } from "../messages/later.ts";
 import type { FunnelStep } from "../model/insight.ts";
 import type { Figure } from "../model/insight-sql-parts.ts";
 import { isNone } from "./breakdown-name.ts";
 import { seriesClass } from "./chart-frame.tsx";
 
-const w = laterWords.explore;
+const w = lazyMessages.explore;
 
 type Pick = ((figure: Figure, name: string) => void) | undefined;
 

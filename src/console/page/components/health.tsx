@@ -6,11 +6,11 @@ import { type ApiError, contactFailed, request } from "../lib/api.ts";
 import { ago, decimal } from "../lib/format.ts";
 import { oldestShown, useBackgroundResource } from "../lib/resource.ts";
 import { isOperator } from "../lib/session.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { captureProblem, getWaiting, type InstanceStatus } from "../model/instance.ts";
 import { Icon } from "./icons.tsx";
 
-const w = words.frame.health;
+const w = messages.frame.health;
 /** Whether the menu highlights the server page. */
 export const isDegraded = signal(false);
 /** Time of the last response in ms, if the server is unreachable. */
@@ -112,7 +112,7 @@ export function LostBar() {
     <div class="bar bad lost" role="status">
       <Icon name="warning" />
       <span>
-        {w.unreachable}. {words.frame.stale(ago(oldestShown() ?? since))}
+        {w.unreachable}. {messages.frame.stale(ago(oldestShown() ?? since))}
       </span>
     </div>
   );

@@ -2,7 +2,7 @@
 
 import { otherValues } from "../../../events/insights/breakdown-values.ts";
 import { decimal, duration, periodNames } from "../lib/format.ts";
-import { laterWords } from "../messages/later.ts";
+import { lazyMessages } from "../messages/later.ts";
 import type { FunnelTimes, RetentionRow, ShownKind, TrendResult } from "../model/insight.ts";
 import type { Figure } from "../model/insight-sql-parts.ts";
 import { breakdownName } from "./breakdown-name.ts";
@@ -13,7 +13,7 @@ import { Funnel } from "./funnel-view.tsx";
 import type { MenuItem } from "./menu.tsx";
 import { Retention } from "./retention-view.tsx";
 
-const w = laterWords.explore;
+const w = lazyMessages.explore;
 
 export function InsightView({
   kind,

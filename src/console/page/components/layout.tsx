@@ -23,7 +23,7 @@ import {
 } from "../lib/session.ts";
 import { isApple, setShortcuts, shortcutsOn, useShortcuts } from "../lib/shortcuts.ts";
 import { chooseTheme, storedTheme, type Theme, themeNames } from "../lib/theme.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { readFlags } from "../model/flags.ts";
 import { ConfirmPassword } from "./confirm.tsx";
 import { Dialog } from "./dialog.tsx";
@@ -38,7 +38,7 @@ import { Button } from "./primitives.tsx";
 import { ErrorState, Rows } from "./states.tsx";
 import { Toasts } from "./toast.tsx";
 
-const w = words.frame;
+const w = messages.frame;
 
 /** On a narrow screen these are in the bar, the others behind "More". */
 const narrowScreen = new Set<PageName>(["overview", "flags", "events", "explore"]);

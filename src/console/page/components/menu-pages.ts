@@ -1,13 +1,13 @@
 /** Pages of the menu, in order, by group. */
 
-import type { words } from "../messages/index.ts";
+import type { messages } from "../messages/index.ts";
 import type { IconName } from "./icons.tsx";
 
-export type PageName = keyof typeof words.frame.pages;
+export type PageName = keyof typeof messages.frame.pages;
 
 interface MenuGroup {
   /** Label of the group; absent where a divider is enough. */
-  name?: keyof typeof words.frame.menuGroups;
+  name?: keyof typeof messages.frame.menuGroups;
   pages: readonly (readonly [PageName, IconName])[];
 }
 

@@ -5,10 +5,10 @@ import { useEffect, useRef } from "preact/hooks";
 import { recordVisit } from "../lib/recent.ts";
 import { rootPath } from "../lib/router.ts";
 import { project } from "../lib/session.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 
 let isFirstPage = true;
-const pageTitles: ReadonlySet<string> = new Set(Object.values(words.frame.pages));
+const pageTitles: ReadonlySet<string> = new Set(Object.values(messages.frame.pages));
 
 /** Also sets the document title; on navigation the heading gets the focus. */
 export function Page({
@@ -30,7 +30,7 @@ export function Page({
 }) {
   const head = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    document.title = words.frame.titleOf(title);
+    document.title = messages.frame.titleOf(title);
     // Until an object is loaded, the title is that of its list.
     if (project.value && !pageTitles.has(title)) {
       recordVisit({ project: project.value.id, path: location.pathname.slice(rootPath.length + 1), title });

@@ -7,12 +7,12 @@ import { to } from "../lib/router.ts";
 import { serverPath } from "../lib/server.ts";
 import { inProject, project, signOut } from "../lib/session.ts";
 import { chooseTheme, themeNames } from "../lib/theme.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { draftFromQuery, kindOfQuery, type Query } from "../model/insight.ts";
 import type { IconName } from "./icons.tsx";
 import { menuPages } from "./menu-pages.ts";
 
-const w = words.frame;
+const w = messages.frame;
 const foundMax = 6;
 const recentMax = 6;
 /** Flags that get an action of their own. */
@@ -84,7 +84,7 @@ export function fixedEntries(text: string, { route, openHelp }: PaletteActions):
         act: () => route(to(name)),
       }),
     ),
-    ...Object.entries(words.settings.tabs).map(
+    ...Object.entries(messages.settings.tabs).map(
       ([tab, name]): Entry => ({
         group: "settings",
         text: w.settingsPage(name),

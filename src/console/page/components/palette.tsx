@@ -6,7 +6,7 @@ import { criticalTag } from "../../../flags/rules/shared-rules.ts";
 import { errorMessage } from "../lib/api.ts";
 import { reloadResources } from "../lib/resource.ts";
 import { to } from "../lib/router.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { useApprovals } from "../model/approvals.ts";
 import { changeFlag } from "../model/flags.ts";
 import { Icon } from "./icons.tsx";
@@ -15,7 +15,7 @@ import { toast, toastError } from "./toast.tsx";
 
 type Search = typeof import("./palette-entries.ts");
 
-const w = words.frame;
+const w = messages.frame;
 const quietMs = 120;
 export function Palette({ onClose, onHelp }: { onClose: () => void; onHelp: () => void }) {
   const { route } = useLocation();
@@ -44,7 +44,7 @@ export function Palette({ onClose, onHelp }: { onClose: () => void; onHelp: () =
     }
     try {
       const { active } = await changeFlag(flag.id, { active: !flag.active });
-      const text = active ? words.flags.switchedOn(flag.key) : words.flags.switchedOff(flag.key);
+      const text = active ? messages.flags.switchedOn(flag.key) : messages.flags.switchedOff(flag.key);
       toast(text, isUndo ? undefined : () => void flip({ ...flag, active }, true));
       reloadResources();
     } catch (error) {

@@ -3,10 +3,10 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ago, date, elsewhere } from "../lib/format.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { Icon, type IconName } from "./icons.tsx";
 
-const w = words.frame;
+const w = messages.frame;
 
 interface ButtonProps {
   children?: ComponentChildren;

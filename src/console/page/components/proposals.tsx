@@ -4,12 +4,12 @@ import { errorMessage, queryString, request } from "../lib/api.ts";
 import type { ChangeRequest as Proposal } from "../lib/api-types.ts";
 import { useResource } from "../lib/resource.ts";
 import { inProject, me, project } from "../lib/session.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { userName } from "../model/flags.ts";
 import { Button } from "./primitives.tsx";
 import { toast, toastError } from "./toast.tsx";
 
-const w = words.flag.pending;
+const w = messages.flag.pending;
 
 type Decision = "approve" | "reject";
 

@@ -1,13 +1,13 @@
 /** A retention: the average of all cohorts as a curve, and each cohort as a row of shares. */
 
 import { number, percent, periodNames } from "../lib/format.ts";
-import { laterWords } from "../messages/later.ts";
+import { lazyMessages } from "../messages/later.ts";
 import type { RetentionRow } from "../model/insight.ts";
 import type { Figure } from "../model/insight-sql-parts.ts";
 import { Chart } from "./chart.tsx";
 import { FigureFrame } from "./chart-frame.tsx";
 
-const w = laterWords.explore;
+const w = lazyMessages.explore;
 /** Percentage of the series' color behind the highest cell: text stays legible on it. */
 const heatMost = 45;
 

@@ -4,14 +4,14 @@ import { queryString, request } from "../lib/api.ts";
 import { useForm } from "../lib/form.ts";
 import { useResource } from "../lib/resource.ts";
 import { inProject, project } from "../lib/session.ts";
-import { words } from "../messages/index.ts";
-import { laterWords } from "../messages/later.ts";
+import { messages } from "../messages/index.ts";
+import { lazyMessages } from "../messages/later.ts";
 import type { Query } from "../model/insight.ts";
 import { Field, Select } from "./fields.tsx";
 import { FormDialog } from "./form.tsx";
 import { toast } from "./toast.tsx";
 
-const w = laterWords.explore;
+const w = lazyMessages.explore;
 
 const noBoard = "none";
 
@@ -53,7 +53,7 @@ export function SaveInsight({
     },
   );
   return (
-    <FormDialog title={title} form={form} action={words.frame.save} onClose={onClose}>
+    <FormDialog title={title} form={form} action={messages.frame.save} onClose={onClose}>
       <Field label={w.name} {...form.input("name")} isRequired autofocus />
       <Select
         label={w.dashboard}

@@ -3,12 +3,12 @@
 import { serverAddress } from "../lib/api.ts";
 import { useAddress } from "../lib/router.ts";
 import { project } from "../lib/session.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { snippets } from "../model/snippets.ts";
 import { Segments } from "./fields.tsx";
 import { CodeBlock } from "./primitives.tsx";
 
-const w = words.flag.code;
+const w = messages.flag.code;
 
 export function SdkSnippets({
   flagKey,

@@ -5,7 +5,7 @@ import { errorMessage, request } from "../lib/api.ts";
 import type { ShareLink } from "../lib/api-types.ts";
 import { useResource } from "../lib/resource.ts";
 import { inProject } from "../lib/session.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { Dialog } from "./dialog.tsx";
 import { Field, Select } from "./fields.tsx";
 import { Form } from "./form.tsx";
@@ -13,7 +13,7 @@ import { Badge, Button, CodeBlock, RelativeTime } from "./primitives.tsx";
 import { ResourceList } from "./states.tsx";
 import { toast, toastError } from "./toast.tsx";
 
-const w = words.share;
+const w = messages.share;
 const dayMs = 86_400_000;
 
 export function ShareDialog({

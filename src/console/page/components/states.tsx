@@ -6,11 +6,11 @@ import { type ApiError, request } from "../lib/api.ts";
 import { ago } from "../lib/format.ts";
 import type { LoadFailure } from "../lib/lazy-page.ts";
 import { type Resource, useResource } from "../lib/resource.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { Icon, type IconName } from "./icons.tsx";
 import { Button } from "./primitives.tsx";
 
-const w = words.frame;
+const w = messages.frame;
 
 /** An explanation, a button, and the equivalent command. */
 export function Empty({

@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { Button } from "./primitives.tsx";
 
 interface Toast {
@@ -57,10 +57,10 @@ export function Toasts() {
                 undo();
               }}
             >
-              {words.frame.undo}
+              {messages.frame.undo}
             </Button>
           )}
-          <Button kind="quiet" icon="close" label={words.frame.close} onClick={() => dismiss(id)} />
+          <Button kind="quiet" icon="close" label={messages.frame.close} onClick={() => dismiss(id)} />
         </div>
       ))}
     </div>

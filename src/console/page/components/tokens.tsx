@@ -1,11 +1,11 @@
 /** An input for a list of short strings, each removable. */
 
 import { useId, useState } from "preact/hooks";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { Icon } from "./icons.tsx";
 import { keepFocusNear } from "./primitives.tsx";
 
-const w = words.flag.condition;
+const w = messages.flag.condition;
 const suggestionsMax = 50;
 
 export function TokenField({

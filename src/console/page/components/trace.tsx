@@ -1,13 +1,13 @@
 /** Trace of an evaluation: each condition with expected and actual value, and the bucket on a ruler. */
 
 import { decimal, formatValue, percent } from "../lib/format.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import type { ExplainedCondition, ExplainedRollout, Explanation } from "../model/explanation.ts";
 import { formatCondition } from "../model/flags.ts";
 import { seriesClass } from "./chart-frame.tsx";
 import { Icon } from "./icons.tsx";
 
-const w = words.flag.tryIt;
+const w = messages.flag.tryIt;
 
 export function Trace({ explanation }: { explanation: Explanation }) {
   const { reason, conditions, variant, payload, super_condition: first } = explanation;
@@ -92,7 +92,7 @@ function Condition({ condition }: { condition: ExplainedCondition }) {
             <Icon name={filter.result === "match" ? "check" : "close"} size={15} />
             <span>{formatCondition(toCondition(filter))}</span>
             <span class="muted">
-              {w.found} {filter.source === "missing" ? words.frame.none : formatValue(filter.found)} ·{" "}
+              {w.found} {filter.source === "missing" ? messages.frame.none : formatValue(filter.found)} ·{" "}
               {filter.source}
               {filter.note && ` · ${filter.note}`}
             </span>

@@ -4,9 +4,9 @@ import { request } from "../lib/api.ts";
 import { useResource } from "../lib/resource.ts";
 import { to } from "../lib/router.ts";
 import { inProject, project } from "../lib/session.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 
-const w = words.flags;
+const w = messages.flags;
 /** Number of flags and cohorts with change requests that are named; the rest is elided. */
 const waitingShown = 10;
 

@@ -12,7 +12,7 @@ import { settings } from "./en/settings.ts";
 import { share } from "./en/share.ts";
 import { webhooks } from "./en/webhooks.ts";
 
-export const words = {
+export const messages = {
   activity,
   flag,
   flags,
@@ -26,4 +26,4 @@ export const words = {
   start,
   webhooks,
 };
-export type Words = typeof words;
+export type Messages = typeof messages;

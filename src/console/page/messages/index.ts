@@ -1,3 +1,3 @@
 /** The messages in use. */
 
-export { words } from "./en.ts";
+export { messages } from "./en.ts";

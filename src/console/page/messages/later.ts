@@ -9,7 +9,7 @@ import { cohorts, people } from "./en/people.ts";
 import { sql } from "./en/sql.ts";
 import { surveys } from "./en/surveys.ts";
 
-export const laterWords = {
+export const lazyMessages = {
   cohorts,
   dashboards,
   earlyAccess,

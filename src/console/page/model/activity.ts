@@ -1,11 +1,11 @@
 /** Formats entries of the activity log. */
 
 import { formatValue } from "../lib/format.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { describeFilters, filterDifferences } from "./draft.ts";
 import { type Filters, type ShortUser, userName } from "./flags.ts";
 
-const w = words.activity;
+const w = messages.activity;
 
 export interface ActivityEntry {
   id: string;
@@ -80,7 +80,7 @@ export function sideBySide(entry: ActivityEntry): { field: string; before: strin
     const lines = (value: unknown) =>
       isFilters && isObject(value) ? describeFilters(value as Filters) : jsonLines(value);
     return {
-      field: isFilters ? words.flag.tabs.release : w.fieldName(field),
+      field: isFilters ? messages.flag.tabs.release : w.fieldName(field),
       before: lines(before),
       after: lines(after),
     };
@@ -118,7 +118,8 @@ export function getApproval(entry: ActivityEntry): string | undefined {
 }
 
 function short(value: unknown): string {
-  const text = value === null || value === undefined || value === "" ? words.frame.none : formatValue(value);
+  const text =
+    value === null || value === undefined || value === "" ? messages.frame.none : formatValue(value);
   return text.length > lineLengthMax ? `${text.slice(0, lineLengthMax)}…` : text;
 }
 

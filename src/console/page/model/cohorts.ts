@@ -1,12 +1,12 @@
 /** Cohorts in API responses: their conditions, and changes of them in words. Pure. */
 
 import type { Cohort } from "../lib/api-types.ts";
-import { words } from "../messages/index.ts";
-import { laterWords } from "../messages/later.ts";
+import { messages } from "../messages/index.ts";
+import { lazyMessages } from "../messages/later.ts";
 import { isSame } from "./draft.ts";
 import { type Condition, formatCondition } from "./flags.ts";
 
-const w = laterWords.cohorts;
+const w = lazyMessages.cohorts;
 
 export type { Cohort };
 
@@ -50,7 +50,7 @@ export function cohortDifferences(cohort: Cohort, changes: Record<string, unknow
   if (typeof changes.is_static === "boolean" && changes.is_static !== cohort.is_static)
     lines.push(d.kind(changes.is_static ? w.static : w.dynamic));
   if (changes.filters !== undefined && !isSame(changes.filters, cohort.filters)) {
-    const [before, after] = [cohort.filters, changes.filters as CohortFilters].map(inWords);
+    const [before, after] = [cohort.filters, changes.filters as CohortFilters].map(formatFilters);
     lines.push(before === undefined || after === undefined ? d.otherConditions : d.conditions(before, after));
   }
   if (typeof changes.csv === "string") lines.push(d.members(changes.csv.trim().split("\n").length));
@@ -58,9 +58,9 @@ export function cohortDifferences(cohort: Cohort, changes: Record<string, unknow
   return lines;
 }
 
-function inWords(filters: CohortFilters): string | undefined {
+function formatFilters(filters: CohortFilters): string | undefined {
   const groups = plainGroups(filters)?.filter((conditions) => conditions.length > 0);
   if (groups === undefined) return undefined;
-  const sets = groups.map((conditions) => conditions.map(formatCondition).join(` ${words.flag.and} `));
-  return sets.join(` ${w.or} `) || words.flag.everyone;
+  const sets = groups.map((conditions) => conditions.map(formatCondition).join(` ${messages.flag.and} `));
+  return sets.join(` ${w.or} `) || messages.flag.everyone;
 }

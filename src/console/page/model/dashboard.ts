@@ -4,10 +4,10 @@ import type { Refine } from "../lib/api.ts";
 import { request } from "../lib/api.ts";
 import type { Dashboard as DashboardShort, DashboardWithTiles, Insight } from "../lib/api-types.ts";
 import { inProject } from "../lib/session.ts";
-import { laterWords } from "../messages/later.ts";
+import { lazyMessages } from "../messages/later.ts";
 import type { Query } from "./insight.ts";
 
-const names = laterWords.dashboards.templateTiles;
+const names = lazyMessages.dashboards.templateTiles;
 
 export type BoardInsight = Refine<Insight, { query: Query; result: unknown[] | null }>;
 
@@ -45,7 +45,7 @@ export async function changeTile(
 export const usageFlagKey = (name: string): string =>
   /^Generated Dashboard: (.+) Usage$/.exec(name)?.[1] ?? name;
 
-export type TemplateName = keyof typeof laterWords.dashboards.templates;
+export type TemplateName = keyof typeof lazyMessages.dashboards.templates;
 
 interface TemplateTile {
   /** Absent: a tile with `text`. */

@@ -1,10 +1,10 @@
 /** A flag being edited: its changes in words, and validation errors by field. Pure. */
 
 import { decimal, formatValue } from "../lib/format.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { type ConditionSet, type Filters, type Flag, formatCondition, rolloutSummary } from "./flags.ts";
 
-const w = words.flag;
+const w = messages.flag;
 
 export type ValueKind = "boolean" | "variants" | "remote";
 

@@ -3,9 +3,9 @@
 import { request } from "../lib/api.ts";
 import type { EarlyAccessFeature as Feature } from "../lib/api-types.ts";
 import { inProject } from "../lib/session.ts";
-import type { laterWords } from "../messages/later.ts";
+import type { lazyMessages } from "../messages/later.ts";
 
-export type Stage = keyof typeof laterWords.earlyAccess.stages;
+export type Stage = keyof typeof lazyMessages.earlyAccess.stages;
 
 export type { Feature };
 

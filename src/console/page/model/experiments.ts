@@ -5,10 +5,10 @@ import { request } from "../lib/api.ts";
 import type { ExperimentHoldout, ExperimentSavedMetric } from "../lib/api-types.ts";
 import { decimal, percent } from "../lib/format.ts";
 import { inProject } from "../lib/session.ts";
-import { laterWords } from "../messages/later.ts";
+import { lazyMessages } from "../messages/later.ts";
 import type { Condition, Flag, ShortUser } from "./flags.ts";
 
-const w = laterWords.experiments;
+const w = lazyMessages.experiments;
 
 export type Status = "draft" | "running" | "paused" | "stopped";
 

@@ -1,7 +1,7 @@
 /** Why a flag has its value for a user, as in the API. */
 
 import type { FlagExplanation as Explanation } from "../lib/api-types.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 
 export interface ExplainedRollout {
   percentage: number;
@@ -31,7 +31,7 @@ export type { Explanation };
 
 /** The value in one word. */
 export function shownValue({ value, status }: Explanation): string {
-  if (status === "inactive") return words.flag.off;
-  if (value === null) return words.flag.tryIt.notComputed;
-  return typeof value === "string" ? value : value === true ? words.flag.on : words.flag.off;
+  if (status === "inactive") return messages.flag.off;
+  if (value === null) return messages.flag.tryIt.notComputed;
+  return typeof value === "string" ? value : value === true ? messages.flag.on : messages.flag.off;
 }

@@ -1,9 +1,9 @@
 /** Explore's query in the address: short keys, only what differs from the first query. */
 
-import { laterWords } from "../messages/later.ts";
+import { lazyMessages } from "../messages/later.ts";
 import { firstDraft, type InsightDraft, type InsightKind, type Series } from "./insight.ts";
 
-const w = laterWords.explore;
+const w = lazyMessages.explore;
 
 /** Members that are plain strings, by their key. */
 const keys = {

@@ -4,10 +4,10 @@ import { queryString, request } from "../lib/api.ts";
 import { dayAndTime } from "../lib/format.ts";
 import { type Resource, useBackgroundResource } from "../lib/resource.ts";
 import { project } from "../lib/session.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { type ActivityEntry, changeLines, getActorName } from "./activity.ts";
 
-const w = words.notes;
+const w = messages.notes;
 const entriesMax = 100;
 const refreshMs = 60_000;
 

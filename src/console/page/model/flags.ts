@@ -4,7 +4,7 @@ import { queryString, type Refine, request } from "../lib/api.ts";
 import type { FeatureFlag, FeatureFlagPage, User as ShortUser } from "../lib/api-types.ts";
 import { decimal } from "../lib/format.ts";
 import { inProject } from "../lib/session.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { cohortNames } from "./definitions.ts";
 
 export interface Condition {
@@ -76,14 +76,14 @@ export function readFlags(
 
 /** Summary of the release conditions in one short line. */
 export function rolloutSummary(filters: Filters): string {
-  const w = words.flags.who;
+  const w = messages.flags.who;
   const sets = filters.groups ?? [];
   const variants = filters.multivariate?.variants?.length ?? 0;
   const first = sets[0];
   const parts: string[] = [];
   if (!first) return w.nobody;
   const share = first.rollout_percentage ?? 100;
-  const conditions = (first.properties ?? []).map(formatCondition).join(` ${words.flag.and} `);
+  const conditions = (first.properties ?? []).map(formatCondition).join(` ${messages.flag.and} `);
   if (sets.every((set) => set.rollout_percentage === 0)) return w.nobody;
   if (conditions === "") parts.push(share === 100 ? w.everybody : w.percent(decimal(share)));
   else parts.push(share === 100 ? conditions : w.percentOf(decimal(share), conditions));
@@ -98,7 +98,7 @@ export function flagType({
   is_remote_configuration: isRemote,
   experiment_set: experiments,
 }: Flag): string {
-  const { types } = words.flags;
+  const { types } = messages.flags;
   if (Array.isArray(experiments) && experiments.length > 0) return types.experiment;
   if (isRemote) return types.remote_config;
   return filters.multivariate?.variants?.length ? types.multivariant : types.boolean;
@@ -126,18 +126,18 @@ export function formatCondition(condition: Condition): string {
   const { key, operator = "exact", value, type } = condition;
   const sign = operatorSigns[operator] ?? operator.replaceAll("_", " ");
   if (type === "cohort") {
-    const { who } = words.flags;
-    const name = condition.cohort_name ?? cohortNames.value?.get(wordsOfValue(value));
+    const { who } = messages.flags;
+    const name = condition.cohort_name ?? cohortNames.value?.get(formatValue(value));
     const isExternal = operator === "not_in";
     if (typeof name !== "string") return isExternal ? who.notInUnknownCohort : who.inUnknownCohort;
     return isExternal ? who.notInCohort(name) : who.inCohort(name);
   }
   if (operator === "is_set" || operator === "is_not_set") return `${key} ${sign}`;
-  return `${key} ${sign} ${wordsOfValue(value)}`;
+  return `${key} ${sign} ${formatValue(value)}`;
 }
 
-function wordsOfValue(value: unknown): string {
-  if (Array.isArray(value)) return value.map(wordsOfValue).join(", ");
+function formatValue(value: unknown): string {
+  if (Array.isArray(value)) return value.map(formatValue).join(", ");
   return typeof value === "string" ? value : JSON.stringify(value ?? null);
 }
 

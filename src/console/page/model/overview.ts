@@ -2,9 +2,9 @@
 
 import { request } from "../lib/api.ts";
 import { inProject } from "../lib/session.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 
-const w = words.overview;
+const w = messages.overview;
 
 /** What a list can be filtered by, and the condition of a value. */
 const facets = {

@@ -1,9 +1,9 @@
 /** Persons in API responses. */
 
 import type { Person } from "../lib/api-types.ts";
-import { laterWords } from "../messages/later.ts";
+import { lazyMessages } from "../messages/later.ts";
 
-const w = laterWords.people;
+const w = lazyMessages.people;
 
 export type { Person };
 

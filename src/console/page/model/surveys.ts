@@ -2,10 +2,10 @@
 
 import { request } from "../lib/api.ts";
 import { inProject } from "../lib/session.ts";
-import type { laterWords } from "../messages/later.ts";
+import type { lazyMessages } from "../messages/later.ts";
 import type { Filters, Flag, ShortUser } from "./flags.ts";
 
-type Names<Group extends keyof typeof laterWords.surveys> = keyof (typeof laterWords.surveys)[Group];
+type Names<Group extends keyof typeof lazyMessages.surveys> = keyof (typeof lazyMessages.surveys)[Group];
 export type SurveyStatus = Names<"statuses">;
 export type QuestionType = Names<"questionTypes">;
 

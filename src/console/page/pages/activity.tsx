@@ -13,12 +13,12 @@ import { download, toCsv } from "../lib/csv.ts";
 import { useResource } from "../lib/resource.ts";
 import { useAddress } from "../lib/router.ts";
 import { inProject, isAdmin, project } from "../lib/session.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { type ActivityEntry, changeLines, getActorName } from "../model/activity.ts";
 import { useCohortNames } from "../model/definitions.ts";
 import { restoreFlag } from "../model/flags.ts";
 
-const w = words.activity;
+const w = messages.activity;
 const pageSize = 100;
 const dayMs = 86_400_000;
 const kinds = [
@@ -60,7 +60,7 @@ export function Activity() {
     `${getActorName(entry)} ${entry.user.email} ${entry.detail.name}`.toLowerCase().includes(wanted);
   const restore = async ({ item_id: id }: ActivityEntry) => {
     try {
-      toast(words.flags.restored((await restoreFlag(Number(id))).key));
+      toast(messages.flags.restored((await restoreFlag(Number(id))).key));
       log.reload();
     } catch (error) {
       toastError(errorMessage(error));
@@ -68,7 +68,7 @@ export function Activity() {
   };
   return (
     <Page
-      title={words.frame.pages.activity}
+      title={messages.frame.pages.activity}
       action={
         <Button
           icon="download"
@@ -106,7 +106,7 @@ export function Activity() {
             ["project", w.project],
             ["organization", w.organization],
           ]}
-          disabledReason={!isAdmin.value && words.frame.onlyAdmins}
+          disabledReason={!isAdmin.value && messages.frame.onlyAdmins}
           onChange={(next) => set({ where: next === "project" ? undefined : next })}
         />
         <Select
@@ -170,10 +170,10 @@ export function Activity() {
                         <Button
                           kind="quiet"
                           icon="history"
-                          label={`${words.flags.restore}: ${entry.detail.name}`}
+                          label={`${messages.flags.restore}: ${entry.detail.name}`}
                           onClick={() => void restore(entry)}
                         >
-                          {words.flags.restore}
+                          {messages.flags.restore}
                         </Button>
                       )
                     }

@@ -12,7 +12,7 @@ import { ago } from "../lib/format.ts";
 import { useResource } from "../lib/resource.ts";
 import { to, useAddress } from "../lib/router.ts";
 import { inProject, isAdmin, isOperator, markStartDone, project } from "../lib/session.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import type { Flag } from "../model/flags.ts";
 import { readFlags } from "../model/flags.ts";
 import type { InstanceStatus } from "../model/instance.ts";
@@ -20,7 +20,7 @@ import { useLive } from "../model/live.ts";
 import { snippets } from "../model/snippets.ts";
 import { firstFilters } from "./new-flag.tsx";
 
-const w = words.start;
+const w = messages.start;
 const helpAfterMs = 60_000;
 const firstEventMs = 2_000;
 const rejectionsMs = 5_000;
@@ -66,7 +66,7 @@ export function GettingStarted() {
     if (isAllDone) markStartDone();
   }, [isAllDone]);
   return (
-    <Page title={words.frame.pages.start}>
+    <Page title={messages.frame.pages.start}>
       <p class="muted">{w.intro}</p>
       <Step
         number={1}
@@ -140,12 +140,12 @@ export function GettingStarted() {
       <Step number={3} title={w.careTitle} isDone={lastBackup != null}>
         <div class="row">
           <span>{lastBackup ? w.backupDone(ago(lastBackup)) : w.backupNever}</span>
-          <Button href={to("instance")} disabledReason={!isOperator.value && words.frame.onlyOperators}>
+          <Button href={to("instance")} disabledReason={!isOperator.value && messages.frame.onlyOperators}>
             {w.makeBackup}
           </Button>
           <Button
             href={to("settings", { tab: "team" })}
-            disabledReason={!isAdmin.value && words.frame.onlyAdmins}
+            disabledReason={!isAdmin.value && messages.frame.onlyAdmins}
           >
             {w.invite}
           </Button>
@@ -203,9 +203,9 @@ function FirstFlag({ onCreated }: { onCreated: (flag: Flag) => void }) {
       }}
     >
       <Segments
-        label={words.flags.create.kind}
+        label={messages.flags.create.kind}
         choices={(["everybody", "percentage", "some"] as const).map(
-          (name) => [name, words.flags.create.kinds[name]] as const,
+          (name) => [name, messages.flags.create.kinds[name]] as const,
         )}
         {...form.choice("kind")}
       />

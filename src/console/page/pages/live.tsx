@@ -15,14 +15,14 @@ import { dayAndTime, decimal, elsewhere, number } from "../lib/format.ts";
 import { useResource } from "../lib/resource.ts";
 import { to, useAddress } from "../lib/router.ts";
 import { inProject, project } from "../lib/session.ts";
-import { words } from "../messages/index.ts";
-import { laterWords } from "../messages/later.ts";
+import { messages } from "../messages/index.ts";
+import { lazyMessages } from "../messages/later.ts";
 import { useEventNames, usePropertyNames } from "../model/definitions.ts";
 import { type StoredEvent, shortProperties } from "../model/events.ts";
 import { conditionSql } from "../model/insight-sql-parts.ts";
 import { useLive } from "../model/live.ts";
 
-const w = words.live;
+const w = messages.live;
 const pageSize = 50;
 const hourMs = 3_600_000;
 
@@ -107,7 +107,7 @@ export function LivePage() {
   ];
   return (
     <Page
-      title={words.frame.pages.events}
+      title={messages.frame.pages.events}
       action={
         <>
           <span class="row" role="status">
@@ -169,7 +169,7 @@ export function LivePage() {
           onInput={(value) => set({ value: value || undefined })}
         />
         <Select
-          label={laterWords.explore.range}
+          label={lazyMessages.explore.range}
           isLabelHidden
           value={query.range ?? ""}
           choices={Object.entries(w.ranges)}
@@ -181,7 +181,7 @@ export function LivePage() {
             icon="download"
             onClick={() => void downloadRows(eventsStatement(query, after), form, "events")}
           >
-            {laterWords.sql[form]}
+            {lazyMessages.sql[form]}
           </Button>
         ))}
       </Filters>
@@ -196,7 +196,7 @@ export function LivePage() {
       )}
       {all.length > 0 && (
         <DataTable
-          label={words.frame.pages.events}
+          label={messages.frame.pages.events}
           columns={columns}
           count={all.length}
           rowAt={(index) => all[index]}

@@ -7,10 +7,10 @@ import { Button } from "../components/primitives.tsx";
 import { type ApiError, request, toApiError } from "../lib/api.ts";
 import { useAddress } from "../lib/router.ts";
 import { inProject } from "../lib/session.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import type { Flag } from "../model/flags.ts";
 
-const w = words.flags.create;
+const w = messages.flags.create;
 
 type Kind = keyof typeof w.kinds;
 
@@ -54,7 +54,7 @@ export function NewFlag({ onClose, onCreated }: { onClose: () => void; onCreated
       onSubmit={submit}
       actions={
         <>
-          <Button onClick={onClose}>{words.frame.cancel}</Button>
+          <Button onClick={onClose}>{messages.frame.cancel}</Button>
           <Button kind="main" type="submit">
             {w.create}
           </Button>

@@ -8,10 +8,10 @@ import { type ApiError, request, toApiError } from "../lib/api.ts";
 import type { Setup as SetupLink } from "../lib/api-types.ts";
 import { to } from "../lib/router.ts";
 import { loadSession } from "../lib/session.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { Brand } from "./sign-in.tsx";
 
-const w = words.signing;
+const w = messages.signing;
 
 /** The user of a one-time link. */
 
@@ -26,7 +26,7 @@ export function Setup() {
   const [failure, setFailure] = useState<ApiError>();
   const [isBusy, setBusy] = useState(false);
   useEffect(() => {
-    document.title = words.frame.titleOf(w.setupTitle);
+    document.title = messages.frame.titleOf(w.setupTitle);
     if (token === "") return;
     request<SetupLink>("/api/session/setup/look/", { method: "POST", body: { token } }).then(
       (found) => {

@@ -8,12 +8,12 @@ import { Rows } from "../components/states.tsx";
 import type { SharedItem } from "../lib/api-types.ts";
 import { parseJson } from "../lib/json.ts";
 import { serverPath } from "../lib/server.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 import { flagChangesText } from "../model/dashboard.ts";
 import { kindOfQuery, viewOfQuery } from "../model/insight.ts";
 import { SharedOverview } from "./overview/shared-overview.tsx";
 
-const w = words.share;
+const w = messages.share;
 
 interface SharedInsight {
   name: string;
@@ -34,7 +34,7 @@ async function read(token: string, password: string): Promise<State> {
     const body = parseJson(await response.text()) as SharedItem & { detail: string; code: string };
     return response.ok ? { item: body } : { problem: body.detail, code: body.code };
   } catch {
-    return { problem: words.frame.loadFailed, code: "unreachable" };
+    return { problem: messages.frame.loadFailed, code: "unreachable" };
   }
 }
 
@@ -45,12 +45,12 @@ export function Shared() {
   const [state, setState] = useState<State>();
   const open = () => void read(token, password).then(setState);
   useEffect(() => {
-    document.title = words.frame.titleOf(w.page);
+    document.title = messages.frame.titleOf(w.page);
     if (token === "") setState({ problem: w.incomplete, code: "incomplete" });
     else open();
   }, []);
   useEffect(() => {
-    if (state !== undefined && "item" in state) document.title = words.frame.titleOf(state.item.name);
+    if (state !== undefined && "item" in state) document.title = messages.frame.titleOf(state.item.name);
   }, [state]);
   if (state === undefined)
     return (
@@ -78,7 +78,7 @@ export function Shared() {
         {needsPassword && (
           <>
             <Field
-              label={words.signing.password}
+              label={messages.signing.password}
               type="password"
               autocomplete="off"
               value={password}
@@ -99,7 +99,7 @@ function Item({ item }: { item: SharedItem }) {
   return (
     <main class="shared stack">
       <header>
-        <h1>{item.kind === "overview" ? words.frame.pages.overview : item.name || w.page}</h1>
+        <h1>{item.kind === "overview" ? messages.frame.pages.overview : item.name || w.page}</h1>
         <p class="muted">{w.of(item.project)}</p>
         {item.description && <p>{item.description}</p>}
       </header>

@@ -8,13 +8,13 @@ import { Button } from "../components/primitives.tsx";
 import { toast } from "../components/toast.tsx";
 import { errorMessage } from "../lib/api.ts";
 import { clearSession, session, signIn } from "../lib/session.ts";
-import { words } from "../messages/index.ts";
+import { messages } from "../messages/index.ts";
 
-const w = words.signing;
+const w = messages.signing;
 
 export function SignIn() {
   useEffect(() => {
-    document.title = words.frame.titleOf(w.signIn);
+    document.title = messages.frame.titleOf(w.signIn);
   }, []);
   return (
     <main class="signing">
@@ -133,7 +133,7 @@ export function Brand() {
         <Icon name="flag" size={20} />
       </span>
       <span>
-        <b>{words.frame.product}</b>
+        <b>{messages.frame.product}</b>
         <br />
         {w.tagline}
       </span>

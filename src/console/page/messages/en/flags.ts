@@ -1,6 +1,6 @@
 /** Messages of the flag list. */
 
-import { keyCharactersInWords } from "../../../../flags/rules/shared-rules.ts";
+import { keyCharactersMessage } from "../../../../flags/rules/shared-rules.ts";
 import { counted, number } from "../../lib/format.ts";
 
 export const flags = {
@@ -132,7 +132,7 @@ export const flags = {
   create: {
     title: "New flag",
     key: "Key",
-    keyHelp: `Used in code. ${keyCharactersInWords[0]!.toUpperCase()}${keyCharactersInWords.slice(1)}.`,
+    keyHelp: `Used in code. ${keyCharactersMessage[0]!.toUpperCase()}${keyCharactersMessage.slice(1)}.`,
     name: "Description",
     kind: "Release conditions",
     kinds: {

@@ -11,7 +11,7 @@ import { useForm } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
-import { laterWords } from "../../messages/later.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import {
   type BoardInsight,
   changeTile,
@@ -19,7 +19,7 @@ import {
   type ShownDashboard,
 } from "../../model/dashboard.ts";
 
-const w = laterWords.dashboards;
+const w = lazyMessages.dashboards;
 const listedMax = 30;
 type TileKind = keyof typeof w.tileKinds;
 

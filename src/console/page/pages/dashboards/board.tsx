@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Icon } from "../../components/icons.tsx";
 import type { MenuItem } from "../../components/menu.tsx";
-import { laterWords } from "../../messages/later.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import {
   boardColumns,
   type Direction,
@@ -17,7 +17,7 @@ import {
   swap,
 } from "../../model/board-layout.ts";
 
-const w = laterWords.dashboards;
+const w = lazyMessages.dashboards;
 const rowHeight = 80;
 const gap = 16;
 /** Head, legend and padding of a tile with a chart. */

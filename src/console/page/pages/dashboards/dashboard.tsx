@@ -16,8 +16,8 @@ import { useForm } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
 import { useAddress } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import type { Rect } from "../../model/board-layout.ts";
 import {
   type BoardInsight,
@@ -31,7 +31,7 @@ import { Board } from "./board.tsx";
 import { FlagChangesTile, TextTile } from "./text-tile.tsx";
 import { InsightTile } from "./tile.tsx";
 
-const w = laterWords.dashboards;
+const w = lazyMessages.dashboards;
 /** Steps by keyboard follow each other: only the last arrangement is stored. */
 const saveAfterMs = 400;
 
@@ -111,7 +111,7 @@ export function Dashboard() {
         : (text?.body.split("\n")[0] ?? `#${tileId}`);
   return (
     <Page
-      title={found?.name || words.frame.pages.dashboards}
+      title={found?.name || messages.frame.pages.dashboards}
       isWide
       action={
         found && (
@@ -122,12 +122,12 @@ export function Dashboard() {
               value={query.range ?? ""}
               choices={[
                 ["", `${w.range}: ${hasDates ? w.boardRange : w.ownRange}`],
-                ...Object.entries(laterWords.explore.ranges),
+                ...Object.entries(lazyMessages.explore.ranges),
               ]}
               onChange={(range) => set({ range: range || undefined })}
             />
             <Button icon="refresh" label={w.refresh} onClick={() => setRefreshed(refreshed + 1)} />
-            <Button onClick={() => setRequested("share")}>{words.share.share}</Button>
+            <Button onClick={() => setRequested("share")}>{messages.share.share}</Button>
             <Button kind="main" icon="plus" onClick={() => setRequested("add")}>
               {w.addTile}
             </Button>
@@ -139,7 +139,7 @@ export function Dashboard() {
                 [w.duplicate, () => void duplicate(found)],
                 [found.pinned ? w.unpin : w.pin, () => void change({ pinned: !found.pinned })],
                 [w.rename, () => setRequested("rename")],
-                [words.frame.delete, () => setRequested("delete")],
+                [messages.frame.delete, () => setRequested("delete")],
               ]}
             />
           </>
@@ -224,7 +224,7 @@ export function Dashboard() {
         <ConfirmDialog
           title={w.deleteTitle(found.name)}
           text={w.deleteText}
-          action={words.frame.delete}
+          action={messages.frame.delete}
           onClose={() => setRequested(undefined)}
           onYes={() => {
             request(path, { method: "PATCH", body: { deleted: true } }).then(
@@ -255,7 +255,7 @@ function RenameDialog({
     onClose();
   });
   return (
-    <FormDialog title={w.rename} form={form} action={words.frame.save} onClose={onClose}>
+    <FormDialog title={w.rename} form={form} action={messages.frame.save} onClose={onClose}>
       <Field label={w.name} {...form.input("name")} isRequired autofocus />
     </FormDialog>
   );

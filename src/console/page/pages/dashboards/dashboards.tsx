@@ -14,8 +14,8 @@ import { useResource } from "../../lib/resource.ts";
 import { to, useAddress, useSearch } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { useShortcuts } from "../../lib/shortcuts.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import {
   createFromTemplate,
   type DashboardShort,
@@ -24,7 +24,7 @@ import {
 } from "../../model/dashboard.ts";
 import { userName } from "../../model/flags.ts";
 
-const w = laterWords.dashboards;
+const w = lazyMessages.dashboards;
 const ownMax = 500;
 const generatedMax = 200;
 
@@ -74,7 +74,7 @@ export function Dashboards() {
     </Button>
   );
   return (
-    <Page title={words.frame.pages.dashboards} action={button}>
+    <Page title={messages.frame.pages.dashboards} action={button}>
       <div class="filters">
         <SearchField label={w.search} value={text} onInput={setText} />
       </div>
@@ -82,7 +82,7 @@ export function Dashboards() {
         {({ results }) =>
           results.length > 0 ? (
             <DataTable
-              label={words.frame.pages.dashboards}
+              label={messages.frame.pages.dashboards}
               columns={columns}
               count={results.length}
               rowAt={(index) => results[index]}

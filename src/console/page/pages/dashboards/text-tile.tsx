@@ -6,13 +6,13 @@ import { FormDialog } from "../../components/form.tsx";
 import { Content } from "../../components/states.tsx";
 import { useForm } from "../../lib/form.ts";
 import { to } from "../../lib/router.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import { flagChangeLine, useFlagChanges } from "../../model/flag-changes.ts";
 import type { TileControls } from "./board.tsx";
 import { TileHead } from "./tile.tsx";
 
-const w = laterWords.dashboards;
+const w = lazyMessages.dashboards;
 const dayMs = 86_400_000;
 const daysDefault = 30;
 
@@ -60,7 +60,7 @@ function EditText({
     onClose();
   });
   return (
-    <FormDialog title={w.editText} form={form} action={words.frame.save} onClose={onClose}>
+    <FormDialog title={w.editText} form={form} action={messages.frame.save} onClose={onClose}>
       <Area label={w.text} {...form.input("text")} rows={6} />
     </FormDialog>
   );

@@ -14,13 +14,13 @@ import { ago, formatValue } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { useAddress } from "../../lib/router.ts";
 import { inProject } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import type { BoardInsight, Dates } from "../../model/dashboard.ts";
 import { draftFromQuery, kindOfQuery, type Query, viewOfQuery } from "../../model/insight.ts";
 import type { TileControls } from "./board.tsx";
 
-const w = laterWords.dashboards;
+const w = lazyMessages.dashboards;
 
 /** Limits parallel tile requests: the engine runs few queries in parallel. */
 const asking = { running: 0, waiting: [] as (() => void)[] };
@@ -95,7 +95,11 @@ export function TileHead({
       <h2 title={name}>{name}</h2>
       <span class="row">
         {children}
-        <Menu label={`${words.flag.more}: ${name}`} face={<span aria-hidden="true">⋯</span>} items={items} />
+        <Menu
+          label={`${messages.flag.more}: ${name}`}
+          face={<span aria-hidden="true">⋯</span>}
+          items={items}
+        />
       </span>
     </div>
   );
@@ -144,7 +148,7 @@ export function InsightTile({
         items={[
           ...moves,
           ...(kind === "sql"
-            ? [[laterWords.explore.openSql, () => go("sql", { q: String(source.query) })] as const]
+            ? [[lazyMessages.explore.openSql, () => go("sql", { q: String(source.query) })] as const]
             : []),
           ...(question
             ? [[w.openExplore, () => go("explore", { question: JSON.stringify(question) })] as const]
@@ -159,7 +163,7 @@ export function InsightTile({
               );
             },
           ],
-          [words.share.share, () => setSharing(true)],
+          [messages.share.share, () => setSharing(true)],
           [w.removeTile, onRemove],
         ]}
       >
@@ -194,7 +198,7 @@ export function InsightTile({
             {() => null}
           </Content>
         ) : (
-          <p class="error">{shown.problem || laterWords.explore.noResult}</p>
+          <p class="error">{shown.problem || lazyMessages.explore.noResult}</p>
         )}
       </div>
     </>

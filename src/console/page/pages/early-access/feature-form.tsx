@@ -8,12 +8,12 @@ import { toast } from "../../components/toast.tsx";
 import { type ApiError, request, toApiError } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject, project } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import { changeFeature, type Feature, type Stage } from "../../model/early-access.ts";
 import { type FlagPage, readFlags } from "../../model/flags.ts";
 
-const w = laterWords.earlyAccess;
+const w = lazyMessages.earlyAccess;
 const flagsMax = 500;
 
 export function FeatureForm({
@@ -57,9 +57,9 @@ export function FeatureForm({
       onSubmit={send}
       actions={
         <>
-          <Button onClick={onClose}>{words.frame.cancel}</Button>
+          <Button onClick={onClose}>{messages.frame.cancel}</Button>
           <Button kind="main" type="submit">
-            {feature === undefined ? w.createFeature : words.frame.save}
+            {feature === undefined ? w.createFeature : messages.frame.save}
           </Button>
         </>
       }

@@ -13,8 +13,8 @@ import { errorMessage, request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import {
   changeFeature,
   type Enrollment,
@@ -25,7 +25,7 @@ import {
 } from "../../model/early-access.ts";
 import { FeatureForm } from "./feature-form.tsx";
 
-const w = laterWords.earlyAccess;
+const w = lazyMessages.earlyAccess;
 const shownPersons = 50;
 
 export function FeaturePage() {
@@ -38,7 +38,7 @@ export function FeaturePage() {
   const close = () => setOpened(undefined);
   return (
     <Page
-      title={feature.data?.name ?? words.frame.pages["early-access"]}
+      title={feature.data?.name ?? messages.frame.pages["early-access"]}
       action={
         feature.data && (
           <span class="row">

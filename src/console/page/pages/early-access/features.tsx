@@ -12,13 +12,13 @@ import { useBackgroundResource, useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { useShortcuts } from "../../lib/shortcuts.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import { type Enrollment, type Feature, featurePath, type Stage } from "../../model/early-access.ts";
 import { userName } from "../../model/flags.ts";
 import { FeatureForm } from "./feature-form.tsx";
 
-const w = laterWords.earlyAccess;
+const w = lazyMessages.earlyAccess;
 const listMax = 500;
 
 export function StageBadge({ stage }: { stage: Stage }) {
@@ -90,7 +90,7 @@ export function Features() {
     </Button>
   );
   return (
-    <Page title={words.frame.pages["early-access"]} action={button}>
+    <Page title={messages.frame.pages["early-access"]} action={button}>
       <div class="filters">
         <Select
           label={w.stage}
@@ -113,7 +113,7 @@ export function Features() {
             </Empty>
           ) : (
             <DataTable
-              label={words.frame.pages["early-access"]}
+              label={messages.frame.pages["early-access"]}
               columns={columns}
               count={shown.length}
               rowAt={(index) => shown[index]}

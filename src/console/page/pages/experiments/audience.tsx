@@ -8,13 +8,13 @@ import { request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import { useEventNames } from "../../model/definitions.ts";
 import { changeExperiment, type Holdout, type StepProps } from "../../model/experiments.ts";
 import { type ConditionSet, changeFlag } from "../../model/flags.ts";
 
-const w = laterWords.experiments;
+const w = lazyMessages.experiments;
 const holdoutsMax = 500;
 
 export function Audience({ experiment, rejection, onDone }: StepProps) {
@@ -66,7 +66,7 @@ export function Audience({ experiment, rejection, onDone }: StepProps) {
                   onChange={(properties) => setGroup({ ...group, properties })}
                 />
                 <ShareField
-                  label={words.flag.rollout}
+                  label={messages.flag.rollout}
                   value={group.rollout_percentage ?? 100}
                   onInput={(share) => setGroup({ ...group, rollout_percentage: share })}
                   class="share-field"

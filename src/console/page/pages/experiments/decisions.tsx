@@ -8,8 +8,8 @@ import { Button } from "../../components/primitives.tsx";
 import { toast } from "../../components/toast.tsx";
 import { type ApiError, request, toApiError } from "../../lib/api.ts";
 import { to } from "../../lib/router.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import { filterDifferences } from "../../model/draft.ts";
 import {
   changeExperiment,
@@ -22,7 +22,7 @@ import {
 } from "../../model/experiments.ts";
 import type { Filters } from "../../model/flags.ts";
 
-const w = laterWords.experiments;
+const w = lazyMessages.experiments;
 
 type Action = keyof typeof w.actions;
 
@@ -152,7 +152,7 @@ function Decision({
       onSubmit={send}
       actions={
         <>
-          <Button onClick={onClose}>{words.frame.cancel}</Button>
+          <Button onClick={onClose}>{messages.frame.cancel}</Button>
           <Button kind={isDangerous ? "danger" : "main"} type="submit" isDisabled={isBlocked}>
             {w.actions[action]}
           </Button>

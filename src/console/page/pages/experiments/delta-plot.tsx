@@ -2,7 +2,7 @@
 
 import { Badge } from "../../components/primitives.tsx";
 import { decimal, number, percent } from "../../lib/format.ts";
-import { laterWords } from "../../messages/later.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import {
   formatCertainty,
   formatDelta,
@@ -13,7 +13,7 @@ import {
   verdictOf,
 } from "../../model/experiments.ts";
 
-const w = laterWords.experiments;
+const w = lazyMessages.experiments;
 
 const plotWidth = 240;
 const plotHeight = 36;

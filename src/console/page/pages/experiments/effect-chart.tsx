@@ -9,8 +9,8 @@ import { queryString, request } from "../../lib/api.ts";
 import { percent, periodNames } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { project } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import {
   experimentPath,
   formatDelta,
@@ -21,7 +21,7 @@ import {
 } from "../../model/experiments.ts";
 import { getExtent } from "./delta-plot.tsx";
 
-const w = laterWords.experiments;
+const w = lazyMessages.experiments;
 
 interface Series {
   timeseries: Record<string, { variant_results: ResultRow[] }>;
@@ -128,11 +128,11 @@ function DayChart({
       <figcaption class="row apart">
         <span>{summary}</span>
         <Button kind="quiet" onClick={() => setTable(!isTable)}>
-          {isTable ? words.frame.showChart : words.frame.showTable}
+          {isTable ? messages.frame.showChart : messages.frame.showTable}
         </Button>
       </figcaption>
       {isTable ? (
-        <FigureFrame label={label} heads={[words.frame.period, w.metric.delta, w.metric.interval]}>
+        <FigureFrame label={label} heads={[messages.frame.period, w.metric.delta, w.metric.interval]}>
           {points.map(({ place, row, interval }) => (
             <tr key={place}>
               <th scope="row">{names[place]}</th>

@@ -12,8 +12,8 @@ import { counted, number, percent, periodNames } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
 import { project } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import {
   daysRunning,
   type Experiment,
@@ -27,7 +27,7 @@ import { DeltaPlot } from "./delta-plot.tsx";
 import { EffectOverTime } from "./effect-chart.tsx";
 import { StatusBadge } from "./experiments.tsx";
 
-const w = laterWords.experiments;
+const w = lazyMessages.experiments;
 
 /** Interval of results, and while the first exposure is awaited. */
 const refreshMs = 60_000;
@@ -53,7 +53,7 @@ export function ExperimentPage() {
   };
   const found = experiment.data;
   return (
-    <Page title={found?.name ?? words.frame.pages.experiments}>
+    <Page title={found?.name ?? messages.frame.pages.experiments}>
       <Content of={experiment}>
         {(data) => (
           <>

@@ -11,8 +11,8 @@ import { counted, number } from "../../lib/format.ts";
 import { useBackgroundResource, useResource } from "../../lib/resource.ts";
 import { to, useAddress, useSearch } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import {
   daysRunning,
   type Experiment,
@@ -26,7 +26,7 @@ import { getExtent, IntervalBar } from "./delta-plot.tsx";
 import { Holdouts } from "./holdouts.tsx";
 import { SavedMetrics } from "./saved-metrics.tsx";
 
-const w = laterWords.experiments;
+const w = lazyMessages.experiments;
 const listMax = 500;
 const dayMs = 86_400_000;
 
@@ -163,7 +163,7 @@ export function Experiments() {
   const tab: Tab = query.tab !== undefined && query.tab in w.tabs ? (query.tab as Tab) : "experiments";
   return (
     <Page
-      title={words.frame.pages.experiments}
+      title={messages.frame.pages.experiments}
       action={
         <Button kind="main" icon="plus" label={w.newExperiment} href={to("experiments/new")}>
           {w.newShort}
@@ -171,7 +171,7 @@ export function Experiments() {
       }
     >
       <Tabs
-        label={words.frame.pages.experiments}
+        label={messages.frame.pages.experiments}
         tabs={Object.entries(w.tabs) as [Tab, string][]}
         current={tab}
         onChoose={(name) => set({ tab: name === "experiments" ? undefined : name }, true)}
@@ -218,7 +218,7 @@ function List() {
             />
           ) : (
             <DataTable
-              label={words.frame.pages.experiments}
+              label={messages.frame.pages.experiments}
               columns={columns}
               count={results.length}
               rowAt={(index) => results[index]}

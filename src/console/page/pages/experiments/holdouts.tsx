@@ -11,11 +11,11 @@ import { type ApiError, errorMessage, request, toApiError } from "../../lib/api.
 import { percent } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject, project } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import type { Holdout } from "../../model/experiments.ts";
 
-const w = laterWords.experiments;
+const w = lazyMessages.experiments;
 const listMax = 500;
 const firstShare = 5;
 const path = (rest = "") => inProject(`experiment_holdouts/${rest}`);
@@ -119,9 +119,9 @@ function HoldoutForm({
       onSubmit={send}
       actions={
         <>
-          <Button onClick={onClose}>{words.frame.cancel}</Button>
+          <Button onClick={onClose}>{messages.frame.cancel}</Button>
           <Button kind="main" type="submit">
-            {holdout === undefined ? w.createHoldout : words.frame.save}
+            {holdout === undefined ? w.createHoldout : messages.frame.save}
           </Button>
         </>
       }

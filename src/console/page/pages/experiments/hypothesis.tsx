@@ -6,11 +6,11 @@ import { Form } from "../../components/form.tsx";
 import { request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject, project } from "../../lib/session.ts";
-import { laterWords } from "../../messages/later.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import { changeExperiment, type Experiment } from "../../model/experiments.ts";
 import type { FlagPage } from "../../model/flags.ts";
 
-const w = laterWords.experiments;
+const w = lazyMessages.experiments;
 const flagsMax = 500;
 
 export function Hypothesis({

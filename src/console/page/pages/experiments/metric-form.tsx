@@ -6,12 +6,12 @@ import { Dialog } from "../../components/dialog.tsx";
 import { Checkbox, Field, Segments, Select } from "../../components/fields.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { type ApiError, toApiError } from "../../lib/api.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import { useEventNames, usePropertyNames } from "../../model/definitions.ts";
 import { freshMetric, type Metric, type MetricType, type Source, withType } from "../../model/experiments.ts";
 
-const w = laterWords.experiments;
+const w = lazyMessages.experiments;
 
 type Choices<Value extends string> = readonly (readonly [Value, string])[];
 const choicesOf = <Value extends string>(texts: Record<Value, string>) =>
@@ -55,7 +55,7 @@ export function MetricForm({
       onSubmit={send}
       actions={
         <>
-          <Button onClick={onClose}>{words.frame.cancel}</Button>
+          <Button onClick={onClose}>{messages.frame.cancel}</Button>
           <Button kind="main" type="submit">
             {action}
           </Button>

@@ -8,8 +8,8 @@ import { errorMessage, request } from "../../lib/api.ts";
 import { decimal, number, percent } from "../../lib/format.ts";
 import { useBackgroundResource, useResource } from "../../lib/resource.ts";
 import { inProject, project } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import {
   changeExperiment,
   type Experiment,
@@ -20,7 +20,7 @@ import {
 } from "../../model/experiments.ts";
 import { MetricForm } from "./metric-form.tsx";
 
-const w = laterWords.experiments;
+const w = lazyMessages.experiments;
 const listMax = 500;
 
 type Role = "primary" | "secondary";
@@ -117,7 +117,7 @@ export function MetricList({
         <MetricForm
           title={opened.metric ? w.editMetric : opened.role === "primary" ? w.addMetric : w.addSecondary}
           metric={opened.metric}
-          action={opened.metric ? words.frame.save : w.addMetric}
+          action={opened.metric ? messages.frame.save : w.addMetric}
           onClose={() => setOpened(undefined)}
           onSend={(metric) => put(opened.role, metric, opened.metric)}
         />
@@ -198,7 +198,7 @@ function Baseline({ metric }: { metric: Metric }) {
       }),
   );
   if (plan.failure !== undefined) return <>{plan.failure.detail}</>;
-  if (plan.data === undefined) return <>{words.frame.loading}…</>;
+  if (plan.data === undefined) return <>{messages.frame.loading}…</>;
   const { baseline_value: value, exposure_rate_per_day: rate } = plan.data;
   const isShare = metric.metric_type === "funnel" || metric.metric_type === "retention";
   return <>{w.baseline(isShare ? percent(value) : decimal(value), number(Math.round(rate)))}</>;

@@ -7,11 +7,11 @@ import { request } from "../../lib/api.ts";
 import { counted, number } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject, project } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import { changeExperiment, type StepProps, variantKeys } from "../../model/experiments.ts";
 
-const w = laterWords.experiments;
+const w = lazyMessages.experiments;
 const quietMs = 250;
 const effectMin = 1;
 const effectMax = 50;
@@ -112,7 +112,7 @@ export function RunningTime({ experiment, rejection, onDone }: StepProps) {
               {metric === undefined
                 ? w.planNeedsMetric
                 : (plan.failure?.detail ??
-                  (plan.data ? <PlanText plan={plan.data} effect={effect} /> : `${words.frame.loading}…`))}
+                  (plan.data ? <PlanText plan={plan.data} effect={effect} /> : `${messages.frame.loading}…`))}
             </p>
             <h3>{w.statistics}</h3>
             <Segments

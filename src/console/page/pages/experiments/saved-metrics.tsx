@@ -8,12 +8,12 @@ import { toastError } from "../../components/toast.tsx";
 import { errorMessage, request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject, project } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import { eventsOf, type Metric, metricName, type SavedMetric } from "../../model/experiments.ts";
 import { MetricForm } from "./metric-form.tsx";
 
-const w = laterWords.experiments;
+const w = lazyMessages.experiments;
 const listMax = 500;
 const path = (rest = "") => inProject(`experiment_saved_metrics/${rest}`);
 
@@ -69,7 +69,7 @@ export function SavedMetrics() {
         <MetricForm
           title={opened.saved === undefined ? w.newSaved : w.editNamed(opened.saved.name)}
           metric={opened.saved && { ...opened.saved.query, name: opened.saved.name }}
-          action={opened.saved === undefined ? w.createSaved : words.frame.save}
+          action={opened.saved === undefined ? w.createSaved : messages.frame.save}
           onClose={close}
           onSend={(metric) => save(metric, opened.saved)}
         />

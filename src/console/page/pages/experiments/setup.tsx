@@ -8,7 +8,7 @@ import { request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
 import { project } from "../../lib/session.ts";
-import { laterWords } from "../../messages/later.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import { type Experiment, experimentPath, rejectionOf } from "../../model/experiments.ts";
 import { Audience } from "./audience.tsx";
 import { Hypothesis } from "./hypothesis.tsx";
@@ -16,7 +16,7 @@ import { MetricList } from "./metric-list.tsx";
 import { RunningTime } from "./running-time.tsx";
 import { VariantShares } from "./variant-shares.tsx";
 
-const w = laterWords.experiments;
+const w = lazyMessages.experiments;
 
 type Step = keyof typeof w.steps;
 const steps = Object.keys(w.steps) as Step[];

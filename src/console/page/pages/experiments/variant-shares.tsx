@@ -6,14 +6,14 @@ import { Form } from "../../components/form.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { decimal } from "../../lib/format.ts";
 import { to } from "../../lib/router.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import { evenShares } from "../../model/draft.ts";
 import { changeExperiment, type StepProps } from "../../model/experiments.ts";
 import type { Variant } from "../../model/flags.ts";
 
-const w = laterWords.experiments;
-const v = words.flag;
+const w = lazyMessages.experiments;
+const v = messages.flag;
 const variantsMax = 20;
 
 export function VariantShares({ experiment, rejection, onDone }: StepProps) {

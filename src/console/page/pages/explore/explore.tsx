@@ -13,8 +13,8 @@ import { useResource } from "../../lib/resource.ts";
 import { useAddress } from "../../lib/router.ts";
 import { inProject, project, projectClock } from "../../lib/session.ts";
 import { readPreference, savePreference } from "../../lib/storage.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import { useEventNames, usePropertyNames } from "../../model/definitions.ts";
 import { questionFromAddress, toShortForm } from "../../model/explore-address.ts";
 import {
@@ -33,7 +33,7 @@ import { unknownNames, withName } from "../../model/unknown-names.ts";
 import { MatchingPersons } from "./matching-persons.tsx";
 import { QuestionFields } from "./question.tsx";
 
-const w = laterWords.explore;
+const w = lazyMessages.explore;
 const quietMs = 250;
 
 /** Removes all parameters of the address but `q`. */
@@ -146,7 +146,7 @@ export function Explore() {
 
   return (
     <Page
-      title={words.frame.pages.explore}
+      title={messages.frame.pages.explore}
       isWide
       action={
         <>
@@ -184,7 +184,7 @@ export function Explore() {
             <p class="row" role="status">
               <span class="muted number">{w.computing(decimal(Math.round(seconds * 10) / 10))}</span>
               <Button icon="close" onClick={() => cancel.current?.abort()}>
-                {words.frame.cancel}
+                {messages.frame.cancel}
               </Button>
             </p>
           )}

@@ -12,12 +12,12 @@ import { number } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
 import { inProject, project, projectClock } from "../../lib/session.ts";
-import { laterWords } from "../../messages/later.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import type { InsightDraft } from "../../model/insight.ts";
 import { personsStatement } from "../../model/insight-sql.ts";
 import type { Figure } from "../../model/insight-sql-parts.ts";
 
-const w = laterWords.explore;
+const w = lazyMessages.explore;
 const personsMax = 10_000;
 const listedMax = 200;
 const uuidForm = /^[0-9a-f]{8}-[0-9a-f-]{27}$/;

@@ -7,10 +7,10 @@ import { compact } from "../../lib/format.ts";
 import { useBackgroundResource } from "../../lib/resource.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { readPreference, savePreference } from "../../lib/storage.ts";
-import { laterWords } from "../../messages/later.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import { useEventNames, usePropertyNames } from "../../model/definitions.ts";
 
-const w = laterWords.explore;
+const w = lazyMessages.explore;
 const recentMax = 5;
 const volumeDays = 30;
 const volumeStatement = `SELECT event, count(*) AS n FROM events WHERE timestamp >= now() - INTERVAL ${volumeDays} DAY GROUP BY event ORDER BY n DESC LIMIT 500`;

@@ -5,7 +5,7 @@ import { Conditions } from "../../components/conditions.tsx";
 import { Checkbox, Field, Segments, Select } from "../../components/fields.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { periodNames } from "../../lib/format.ts";
-import { laterWords } from "../../messages/later.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import {
   type InsightDraft,
   isFormulaWrong,
@@ -15,7 +15,7 @@ import {
 } from "../../model/insight.ts";
 import { recordChosenName, useEventOptions, usePropertyOptions } from "./query-names.ts";
 
-const w = laterWords.explore;
+const w = lazyMessages.explore;
 const seriesMax = 10;
 
 const emptyCondition = { key: "", type: "event", operator: "exact", value: [] };

@@ -10,10 +10,10 @@ import type { FeatureFlagRoleAccess as RoleAccess } from "../../lib/api-types.ts
 import { useResource } from "../../lib/resource.ts";
 import { to } from "../../lib/router.ts";
 import { inProject } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import type { Flag } from "../../model/flags.ts";
 
-const w = words.flag.access;
+const w = messages.flag.access;
 
 export function Access({ flag }: { flag: Flag }) {
   const path = `feature_flags/${flag.id}/role_access/`;
@@ -25,7 +25,7 @@ export function Access({ flag }: { flag: Flag }) {
   );
   const [chosen, setChosen] = useState("");
   const mayDecide = flag.user_access_level === "manager";
-  const disabledReason = !mayDecide && words.frame.onlyAdmins;
+  const disabledReason = !mayDecide && messages.frame.onlyAdmins;
   const change = (work: Promise<unknown>) =>
     work.then(
       () => sent.reload(),

@@ -5,11 +5,11 @@ import { SdkSnippets } from "../../components/sdk-snippets.tsx";
 import { request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import type { Condition, Flag } from "../../model/flags.ts";
 import { toYaml } from "../../model/yaml.ts";
 
-const w = words.flag.code;
+const w = messages.flag.code;
 
 export function Code({ flag }: { flag: Flag }) {
   const flagIds = getConditions(flag).flatMap(({ type, key }) => (type === "flag" ? [Number(key)] : []));

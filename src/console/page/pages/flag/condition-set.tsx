@@ -3,11 +3,11 @@
 import { type ConditionKind, Conditions } from "../../components/conditions.tsx";
 import { Select, ShareField } from "../../components/fields.tsx";
 import { Button } from "../../components/primitives.tsx";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import type { BlastRadius } from "../../model/blast-radius.ts";
 import type { ConditionSet } from "../../model/flags.ts";
 
-const w = words.flag;
+const w = messages.flag;
 
 export function ConditionSetCard({
   place,

@@ -6,10 +6,10 @@ import { toast } from "../../components/toast.tsx";
 import { request } from "../../lib/api.ts";
 import { useForm } from "../../lib/form.ts";
 import { project, projects } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import type { Flag } from "../../model/flags.ts";
 
-const w = words.flag.copy;
+const w = messages.flag.copy;
 /** Fields of a flag that are independent of its project. */
 const copied = [
   "key",

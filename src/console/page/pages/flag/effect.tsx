@@ -2,13 +2,13 @@
 
 import { seriesClass } from "../../components/chart-frame.tsx";
 import { number, percent } from "../../lib/format.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import { type BlastRadius, getPersons } from "../../model/blast-radius.ts";
 import type { Draft } from "../../model/draft.ts";
 import type { Flag } from "../../model/flags.ts";
 import { TestPeople } from "./test-people.tsx";
 
-const w = words.flag;
+const w = messages.flag;
 
 /** Undefined: not counted yet; null: cannot be counted now. */
 export type Counted = BlastRadius | undefined | null;

@@ -4,11 +4,11 @@ import { useState } from "preact/hooks";
 import { ChangeLines } from "../../components/change-list.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { Button } from "../../components/primitives.tsx";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import { filterDifferences } from "../../model/draft.ts";
 import type { Filters, Flag } from "../../model/flags.ts";
 
-const w = words.flag.extremes;
+const w = messages.flag.extremes;
 
 export type Extreme = "everyone" | "off";
 
@@ -33,14 +33,14 @@ export function EveryoneDialog({
   const change = toExtreme(flag, to);
   const lines = change.filters ? filterDifferences(flag.filters, change.filters) : [];
   if (change.active !== flag.active)
-    lines.unshift(change.active ? words.activity.switchedOn : words.activity.switchedOff);
+    lines.unshift(change.active ? messages.activity.switchedOn : messages.activity.switchedOff);
   return (
     <Dialog
       title={`${w[to]}: ${flag.key}`}
       onClose={onClose}
       actions={
         <>
-          <Button onClick={onClose}>{words.frame.cancel}</Button>
+          <Button onClick={onClose}>{messages.frame.cancel}</Button>
           <Button
             kind="danger"
             isDisabled={isBusy || lines.length === 0}

@@ -7,13 +7,13 @@ import { number, percent } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { useAddress } from "../../lib/router.ts";
 import { inProject, projectClock } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import { useEventNames } from "../../model/definitions.ts";
 import type { Flag } from "../../model/flags.ts";
 import { localTime } from "../../model/insight-sql-parts.ts";
 import type { FlagUsage } from "../../model/usage.ts";
 
-const w = words.flag.usage;
+const w = messages.flag.usage;
 
 interface Exposure {
   value: string;

@@ -18,7 +18,7 @@ import { errorMessage, request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
 import { inProject, me, project } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import { useApprovals } from "../../model/approvals.ts";
 import { useBlastRadius } from "../../model/blast-radius.ts";
 import { useCohortNames } from "../../model/definitions.ts";
@@ -37,7 +37,7 @@ import { SaveBar } from "./save.tsx";
 import { FlagSettings } from "./settings.tsx";
 import { Usage } from "./usage.tsx";
 
-const w = words.flag;
+const w = messages.flag;
 type Tab = keyof typeof w.tabs;
 /** Tabs in addresses of earlier versions. */
 const formerTabs: Record<string, Tab> = {
@@ -60,7 +60,7 @@ export function FlagPage() {
   );
   if (flag.data === undefined || (flag.failure !== undefined && !flag.failure.isPassing)) {
     return (
-      <Page title={words.frame.pages.flags}>
+      <Page title={messages.frame.pages.flags}>
         <Content of={flag}>{() => null}</Content>
       </Page>
     );
@@ -101,7 +101,7 @@ function Loaded({
   if (getProblems(draft).size === 0) valid.current = draft;
   const draftBlastRadius = useBlastRadius(valid.current.key, isChanged ? valid.current.filters : undefined);
   const after = isChanged ? draftBlastRadius : now;
-  const disabledReason = flag.deleted ? w.deleted(flag.key) : !flag.can_edit && words.flags.notAllowed;
+  const disabledReason = flag.deleted ? w.deleted(flag.key) : !flag.can_edit && messages.flags.notAllowed;
 
   const setDraft = (next: Draft) => {
     setDraftState(next);
@@ -142,10 +142,10 @@ function Loaded({
       // the old base, and saving shows those changes.
       setBase((now) => (isSame(toDraft(now), toDraft(stored)) ? stored : now));
       onChanged(stored);
-      if (isUndo) toast(words.flags.switchedBack(flag.key));
+      if (isUndo) toast(messages.flags.switchedBack(flag.key));
       else
         toast(
-          isOn ? words.flags.switchedOn(flag.key) : words.flags.switchedOff(flag.key),
+          isOn ? messages.flags.switchedOn(flag.key) : messages.flags.switchedOff(flag.key),
           () => void flip(!isOn, true),
         );
     } catch (error) {
@@ -167,7 +167,7 @@ function Loaded({
     if (await approvals.whenKnown(flag)) return setRejected({ flag, changes });
     try {
       restart(await changeFlag(flag.id, changes));
-      toast(done, undo && (() => void change(undo, words.flags.switchedBack(flag.key))));
+      toast(done, undo && (() => void change(undo, messages.flags.switchedBack(flag.key))));
     } catch (error) {
       reject(error, changes);
     }
@@ -257,7 +257,7 @@ function Loaded({
             <p class="bar">
               <span>
                 {disabledReason}
-                {!flag.deleted && `. ${words.frame.forbiddenHelp}`}
+                {!flag.deleted && `. ${messages.frame.forbiddenHelp}`}
               </span>
             </p>
           )}
@@ -341,9 +341,9 @@ function Loaded({
       )}
       {isAsking && (
         <ConfirmDialog
-          title={words.flags.criticalTitle(flag.key)}
-          text={words.flags.criticalText(flag.key, rolloutSummary(flag.filters))}
-          action={flag.active ? words.flags.switchOff : words.flags.switchOn}
+          title={messages.flags.criticalTitle(flag.key)}
+          text={messages.flags.criticalText(flag.key, rolloutSummary(flag.filters))}
+          action={flag.active ? messages.flags.switchOff : messages.flags.switchOn}
           onYes={() => void flip(!flag.active)}
           onClose={() => setAsking(false)}
         />
@@ -361,7 +361,7 @@ function Loaded({
                 toast(w.deleted(flag.key), () => {
                   restoreFlag(flag.id).then(
                     (restored) => {
-                      toast(words.flags.restored(restored.key));
+                      toast(messages.flags.restored(restored.key));
                       go(`flags/${restored.id}`);
                     },
                     (error) => toastError(errorMessage(error)),

@@ -8,12 +8,12 @@ import { toast } from "../../components/toast.tsx";
 import { useForm } from "../../lib/form.ts";
 import { dateTime, percent } from "../../lib/format.ts";
 import { toLocalField } from "../../lib/wall-time.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import { useEventNames } from "../../model/definitions.ts";
 import { changeFlag, type Flag, rolloutSummary } from "../../model/flags.ts";
 import { scheduleChange } from "./schedule-dialog.tsx";
 
-const w = words.flag.gradual;
+const w = messages.flag.gradual;
 const hourMs = 3_600_000;
 
 export function GradualRollout({
@@ -90,7 +90,7 @@ export function GradualRollout({
     <FormDialog
       title={w.title}
       form={form}
-      action={words.flag.pending.add}
+      action={messages.flag.pending.add}
       size="large"
       isDisabled={!isReady}
       hasCancel
@@ -102,7 +102,7 @@ export function GradualRollout({
           label={w.set}
           choices={sets.map(
             (set, at) =>
-              [String(at), `${words.flag.set(at + 1)}: ${rolloutSummary({ groups: [set] })}`] as const,
+              [String(at), `${messages.flag.set(at + 1)}: ${rolloutSummary({ groups: [set] })}`] as const,
           )}
           {...form.choice("index")}
         />

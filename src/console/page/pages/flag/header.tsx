@@ -6,12 +6,12 @@ import { request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to } from "../../lib/router.ts";
 import { inProject } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import { type Flag, flagType, userName } from "../../model/flags.ts";
 import { StaleBadge } from "../flags/columns.tsx";
 import { type Counted, TotalBlastRadius } from "./effect.tsx";
 
-const w = words.flag;
+const w = messages.flag;
 /** Experiments that the strip names. */
 const experimentsMax = 3;
 

@@ -10,11 +10,11 @@ import { toast, toastError } from "../../components/toast.tsx";
 import { errorMessage, queryString, request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import type { ActivityEntry } from "../../model/activity.ts";
 import type { Flag } from "../../model/flags.ts";
 
-const w = words.flag.history;
+const w = messages.flag.history;
 const pageSize = 50;
 
 export function History({
@@ -75,7 +75,7 @@ export function History({
                 }
               />
               {results.length < total && (
-                <Button onClick={() => setLimit(limit + pageSize)}>{words.activity.more}</Button>
+                <Button onClick={() => setLimit(limit + pageSize)}>{messages.activity.more}</Button>
               )}
             </>
           )

@@ -13,11 +13,11 @@ import { useResource } from "../../lib/resource.ts";
 import { useAddress } from "../../lib/router.ts";
 import { inProject } from "../../lib/session.ts";
 import { toLocalField } from "../../lib/wall-time.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import { type Draft, differences, toDraft } from "../../model/draft.ts";
 import { type Flag, userName } from "../../model/flags.ts";
 
-const w = words.flag.pending;
+const w = messages.flag.pending;
 /** Changes that the bar names. */
 const shownMax = 4;
 
@@ -31,7 +31,7 @@ function withChanges(flag: Flag, changes: Record<string, unknown>): Draft {
 function getLines(flag: Flag, changes: Record<string, unknown>): string[] {
   const lines = differences(toDraft(flag), withChanges(flag, changes));
   if (typeof changes.active === "boolean" && changes.active !== flag.active) {
-    lines.unshift(changes.active ? words.activity.switchedOn : words.activity.switchedOff);
+    lines.unshift(changes.active ? messages.activity.switchedOn : messages.activity.switchedOff);
   }
   if (changes.deleted === true) lines.unshift(w.delete);
   return lines;
@@ -206,7 +206,7 @@ function ScheduleForm({
       </Button>
       {change && (
         <Button kind="quiet" onClick={onDone}>
-          {words.frame.cancel}
+          {messages.frame.cancel}
         </Button>
       )}
     </div>
@@ -226,7 +226,7 @@ function toDisplayString(flag: Flag, { payload }: Scheduled): string {
   }
   if (payload.operation === "update_rollout" && typeof payload.value === "object" && payload.value !== null) {
     const { condition_index: index, rollout_percentage: share } = payload.value as Record<string, number>;
-    return words.flag.gradual.step((index ?? 0) + 1, percent((share ?? 0) / 100));
+    return messages.flag.gradual.step((index ?? 0) + 1, percent((share ?? 0) / 100));
   }
   return payload.operation.replaceAll("_", " ");
 }

@@ -3,7 +3,7 @@
 import { useGroupTypes } from "../../components/conditions.tsx";
 import { Area, Segments } from "../../components/fields.tsx";
 import { Button } from "../../components/primitives.tsx";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import {
   type Draft,
   evenShares,
@@ -18,7 +18,7 @@ import type { Counted } from "./effect.tsx";
 import { payloadJson } from "./payload.ts";
 import { Variants } from "./variants.tsx";
 
-const w = words.flag;
+const w = messages.flag;
 
 export function Release({
   flag,

@@ -12,13 +12,13 @@ import { toast } from "../../components/toast.tsx";
 import { type ApiError, request, toApiError } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import { type BlastRadius, getPersons, useBlastRadius } from "../../model/blast-radius.ts";
 import { changedFields, type Draft, differences, getProblems, toDraft } from "../../model/draft.ts";
 import { changeFlag, createChangeRequest, type Flag, userName } from "../../model/flags.ts";
 import { ScheduleDialog } from "./schedule-dialog.tsx";
 
-const w = words.flag;
+const w = messages.flag;
 
 export function SaveBar({
   base,
@@ -124,7 +124,7 @@ export function SaveBar({
           onClose={() => setOpen(false)}
           actions={
             <>
-              <Button onClick={() => setOpen(false)}>{words.frame.cancel}</Button>
+              <Button onClick={() => setOpen(false)}>{messages.frame.cancel}</Button>
               {isForApproval ? (
                 <Button kind="main" isDisabled={problems.length > 0} onClick={() => void propose()}>
                   {w.pending.proposeChange}

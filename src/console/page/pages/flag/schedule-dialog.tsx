@@ -8,11 +8,11 @@ import { request } from "../../lib/api.ts";
 import { useForm } from "../../lib/form.ts";
 import { dateTime } from "../../lib/format.ts";
 import { inProject } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import { changedFields, type Draft, getProblems } from "../../model/draft.ts";
 import type { Flag } from "../../model/flags.ts";
 
-const w = words.flag.pending;
+const w = messages.flag.pending;
 
 /** Creates a scheduled change of a flag. */
 export const scheduleChange = (flag: Flag, payload: { operation: string; value: unknown }, at: Date) =>
@@ -57,7 +57,7 @@ export function ScheduleDialog({
       hasCancel
       onClose={onClose}
     >
-      <h3>{words.flag.changes}</h3>
+      <h3>{messages.flag.changes}</h3>
       <ChangeLines lines={changes} />
       <Field
         label={w.when}

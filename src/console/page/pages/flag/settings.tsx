@@ -2,13 +2,13 @@
 
 import { Checkbox, Field, Select } from "../../components/fields.tsx";
 import { TokenField } from "../../components/tokens.tsx";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import type { Draft } from "../../model/draft.ts";
 import type { Flag } from "../../model/flags.ts";
 import { Access } from "./access.tsx";
 import { Schedule } from "./pending.tsx";
 
-const w = words.flag;
+const w = messages.flag;
 
 export function FlagSettings({
   flag,

@@ -11,14 +11,14 @@ import { parseJson } from "../../lib/json.ts";
 import { useBackgroundResource } from "../../lib/resource.ts";
 import { useAddress } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import { cohortNames } from "../../model/definitions.ts";
 import { changedFields, type Draft } from "../../model/draft.ts";
 import { type Explanation, shownValue } from "../../model/explanation.ts";
 import type { Flag } from "../../model/flags.ts";
 import type { Person } from "../../model/people.ts";
 
-const w = words.flag.tryIt;
+const w = messages.flag.tryIt;
 const idsMax = 20;
 const fromCohortMax = 10;
 const quietMs = 200;

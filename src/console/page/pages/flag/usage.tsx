@@ -10,13 +10,13 @@ import { number, periodNames } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
 import { inProject, projectClock } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import type { Flag } from "../../model/flags.ts";
 import { localTime } from "../../model/insight-sql-parts.ts";
 import { type FlagUsage, readUsage } from "../../model/usage.ts";
 import { Exposures } from "./exposures.tsx";
 
-const w = words.flag.usage;
+const w = messages.flag.usage;
 const librariesMax = 20;
 const ranges = ["7", "14", "30", "90"] as const;
 
@@ -89,7 +89,7 @@ export function Usage({ flag }: { flag: Flag }) {
             {w.first}: <RelativeTime at={utc(first)} /> ·{" "}
           </>
         )}
-        {w.last}: <RelativeTime at={last} fallback={words.flags.neverAsked} />
+        {w.last}: <RelativeTime at={last} fallback={messages.flags.neverAsked} />
         {status.data && <span class="muted"> · {status.data.reason}</span>}
         {typeof flag.usage_dashboard === "number" && (
           <>

@@ -5,12 +5,12 @@ import { Area, Field, ShareField } from "../../components/fields.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { toastError } from "../../components/toast.tsx";
 import { decimal } from "../../lib/format.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import { evenShares } from "../../model/draft.ts";
 import type { Variant } from "../../model/flags.ts";
 import { payloadJson } from "./payload.ts";
 
-const w = words.flag;
+const w = messages.flag;
 
 export function Variants({
   variants,

@@ -12,10 +12,10 @@ import { Field } from "../../components/fields.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { toast, toastError } from "../../components/toast.tsx";
 import { errorMessage } from "../../lib/api.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import { changeFlag, type Flag, rolloutSummary } from "../../model/flags.ts";
 
-const w = words.flags;
+const w = messages.flags;
 const namedMax = 8;
 
 interface Act {

@@ -14,11 +14,11 @@ import { errorMessage, request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import { changeFlag, type Flag, readFlags, rolloutSummary } from "../../model/flags.ts";
 import { readUsage } from "../../model/usage.ts";
 
-const w = words.flags.cleanUp;
+const w = messages.flags.cleanUp;
 const staleMax = 500;
 const usageDays = 14;
 
@@ -75,11 +75,11 @@ function Steps({ flags: sent, onClose }: { flags: readonly Flag[]; onClose: () =
   if (flag === undefined) {
     return (
       <Dialog
-        title={words.flags.cleanUp.start}
+        title={messages.flags.cleanUp.start}
         onClose={onClose}
         actions={
           <Button kind="main" onClick={onClose}>
-            {words.frame.close}
+            {messages.frame.close}
           </Button>
         }
       >
@@ -94,10 +94,10 @@ function Steps({ flags: sent, onClose }: { flags: readonly Flag[]; onClose: () =
       await changeFlag(flag.id, change);
       if ("deleted" in change) {
         setDone({ ...done, deleted: done.deleted + 1 });
-        toast(words.flag.deleted(flag.key));
+        toast(messages.flag.deleted(flag.key));
       } else {
         setDone({ ...done, off: done.off + 1 });
-        toast(words.flags.switchedOff(flag.key));
+        toast(messages.flags.switchedOff(flag.key));
       }
       next();
     } catch (error) {
@@ -107,7 +107,7 @@ function Steps({ flags: sent, onClose }: { flags: readonly Flag[]; onClose: () =
   };
   if (rejected)
     return <ChangeRequestDialog {...rejected} onClose={() => setRejected(undefined)} onProposed={next} />;
-  const notAllowed = !flag.can_edit && words.flags.notAllowed;
+  const notAllowed = !flag.can_edit && messages.flags.notAllowed;
   const isNeeded = (facts.data?.dependents.length ?? 0) > 0 && w.hasDependents;
   return (
     <Dialog
@@ -149,7 +149,7 @@ function Steps({ flags: sent, onClose }: { flags: readonly Flag[]; onClose: () =
               <div>
                 <dt>{w.lastAsked}</dt>
                 <dd>
-                  <RelativeTime at={flag.last_called_at} fallback={words.flags.neverAsked} />
+                  <RelativeTime at={flag.last_called_at} fallback={messages.flags.neverAsked} />
                   {asked !== undefined && asked > 0 && ` · ${w.asks(asked)}`}
                 </dd>
               </div>

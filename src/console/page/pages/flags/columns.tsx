@@ -6,10 +6,10 @@ import { Badge, Button, RelativeTime, Switch } from "../../components/primitives
 import { Sparkline } from "../../components/sparkline.tsx";
 import type { Column } from "../../components/table.tsx";
 import { to } from "../../lib/router.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import { type Flag, flagType, rolloutSummary, userName } from "../../model/flags.ts";
 
-const w = words.flags;
+const w = messages.flags;
 
 export interface FlagActions {
   chosen: ReadonlyMap<number, Flag>;

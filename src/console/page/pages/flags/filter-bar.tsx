@@ -5,10 +5,10 @@ import { FilterChip } from "../../components/filter-chip.tsx";
 import { request } from "../../lib/api.ts";
 import { useBackgroundResource } from "../../lib/resource.ts";
 import { project } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import type { FlagPage } from "../../model/flags.ts";
 
-const w = words.flags;
+const w = messages.flags;
 const stateValues: Record<string, string> = { on: "true", off: "false", stale: "STALE" };
 /** Query parameters that filter the list, besides the search. */
 export const filterNames = ["state", "type", "tag", "by", "evaluated"] as const;

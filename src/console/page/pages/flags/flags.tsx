@@ -20,7 +20,7 @@ import { errorMessage } from "../../lib/api.ts";
 import { lazyPage } from "../../lib/lazy-page.ts";
 import { useAddress, useSearch } from "../../lib/router.ts";
 import { useShortcuts } from "../../lib/shortcuts.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import { useApprovals } from "../../model/approvals.ts";
 import { useCohortNames } from "../../model/definitions.ts";
 import { useFlagPages, useUsage } from "../../model/flag-pages.ts";
@@ -43,7 +43,7 @@ const Views = lazyPage<Parameters<typeof import("./views.tsx").Views>[0]>(
   NotLoaded,
 );
 
-const w = words.flags;
+const w = messages.flags;
 
 export function Flags() {
   const address = useAddress();
@@ -112,7 +112,7 @@ export function Flags() {
 
   return (
     <Page
-      title={words.frame.pages.flags}
+      title={messages.frame.pages.flags}
       action={
         <Button kind="main" icon="plus" onClick={() => set({ new: "1" }, true)}>
           {w.newFlag}
@@ -173,7 +173,7 @@ export function Flags() {
             )
           ) : (
             <DataTable
-              label={words.frame.pages.flags}
+              label={messages.frame.pages.flags}
               columns={columns}
               count={list.count ?? 0}
               rowAt={list.at}

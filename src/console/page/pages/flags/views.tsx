@@ -11,9 +11,9 @@ import { useResource } from "../../lib/resource.ts";
 import { to } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { readPreference, savePreference } from "../../lib/storage.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 
-const w = words.flags.views;
+const w = messages.flags.views;
 
 interface View {
   name: string;

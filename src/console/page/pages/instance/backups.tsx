@@ -12,10 +12,10 @@ import type { Backup, Backups as BackupList, BackupJob as Job } from "../../lib/
 import { dateTime, number, size } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { serverPath } from "../../lib/server.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 
-const w = laterWords.instance;
+const w = lazyMessages.instance;
 const pollMs = 700;
 const idleMs = 15_000;
 
@@ -145,7 +145,7 @@ export function Backups({ onDone }: { onDone: () => void }) {
                       <Button
                         kind="quiet"
                         icon="trash"
-                        label={`${words.frame.delete} ${backup.name}`}
+                        label={`${messages.frame.delete} ${backup.name}`}
                         onClick={() => setDeleting(backup)}
                       />
                     </span>
@@ -172,7 +172,7 @@ export function Backups({ onDone }: { onDone: () => void }) {
         <ConfirmDialog
           title={w.deleteTitle}
           text={deleting.name}
-          action={words.frame.delete}
+          action={messages.frame.delete}
           onClose={() => setDeleting(undefined)}
           onYes={() => {
             request(`/api/instance/backups/${encodeURIComponent(deleting.name)}/`, { method: "DELETE" }).then(

@@ -5,9 +5,9 @@ import { Badge, Button } from "../../components/primitives.tsx";
 import { toastError } from "../../components/toast.tsx";
 import { errorMessage, request } from "../../lib/api.ts";
 import type { Doctor as Findings } from "../../lib/api-types.ts";
-import { laterWords } from "../../messages/later.ts";
+import { lazyMessages } from "../../messages/later.ts";
 
-const w = laterWords.instance;
+const w = lazyMessages.instance;
 
 const tones: Record<string, "good" | "warn" | "bad" | "plain"> = {
   ok: "good",

@@ -6,9 +6,9 @@ import { Content } from "../../components/states.tsx";
 import { send } from "../../lib/api.ts";
 import { formatValue, number } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
-import { laterWords } from "../../messages/later.ts";
+import { lazyMessages } from "../../messages/later.ts";
 
-const w = laterWords.instance.imports;
+const w = lazyMessages.instance.imports;
 const shownMax = 20;
 const recordMax = 200;
 

@@ -1,9 +1,9 @@
 /** Summary of an import, with the figures of `flagkeep import`. */
 
 import { dateTime, number } from "../../lib/format.ts";
-import { laterWords } from "../../messages/later.ts";
+import { lazyMessages } from "../../messages/later.ts";
 
-const w = laterWords.instance.imports;
+const w = lazyMessages.instance.imports;
 
 export interface ImportSummary {
   accepted: number;

@@ -10,13 +10,13 @@ import { download } from "../../lib/csv.ts";
 import { duration, number, percent, size } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { projects } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import { ImportRejects } from "./import-rejects.tsx";
 import { ImportSummaryView } from "./import-summary.tsx";
 import { SendFile } from "./send-file.tsx";
 
-const w = laterWords.instance.imports;
+const w = lazyMessages.instance.imports;
 const busyMs = 1_000;
 const idleMs = 15_000;
 
@@ -83,7 +83,7 @@ export function Imports({ onDone }: { onDone: () => void }) {
                 )}
                 {(run.state === "running" || run.state === "waiting") && (
                   <Button onClick={() => void act(request(getPath(run, "cancel/"), { method: "POST" }))}>
-                    {words.frame.cancel}
+                    {messages.frame.cancel}
                   </Button>
                 )}
                 {run.origin === "upload" &&

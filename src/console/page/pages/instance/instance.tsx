@@ -10,14 +10,14 @@ import { ApiError, request, serverAddress } from "../../lib/api.ts";
 import { ago, decimal, duration, number, size } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { isOperator, projects } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import { captureProblem, getWaiting, type InstanceStatus } from "../../model/instance.ts";
 import { Backups } from "./backups.tsx";
 import { Doctor } from "./doctor.tsx";
 import { Imports } from "./imports.tsx";
 
-const w = laterWords.instance;
+const w = lazyMessages.instance;
 const readEveryMs = 5_000;
 /** From this share on, the volume is shown as filling up. */
 const fullShare = 0.9;
@@ -29,11 +29,11 @@ export function Instance() {
     readEveryMs,
   );
   return (
-    <Page title={words.frame.pages.instance}>
+    <Page title={messages.frame.pages.instance}>
       {isOperator.value ? (
         <Content of={status}>{(found) => <Parts status={found} onChanged={status.reload} />}</Content>
       ) : (
-        <ErrorState failure={new ApiError(403, "permission_denied", words.frame.onlyOperators)} />
+        <ErrorState failure={new ApiError(403, "permission_denied", messages.frame.onlyOperators)} />
       )}
     </Page>
   );
@@ -81,7 +81,7 @@ function Parts({ status, onChanged }: { status: InstanceStatus; onChanged: () =>
             value={
               status.last_backup?.created_at
                 ? ago(status.last_backup.created_at)
-                : words.frame.health.noBackup
+                : messages.frame.health.noBackup
             }
             {...(status.last_backup?.error ? { note: status.last_backup.error } : {})}
           />

@@ -10,10 +10,10 @@ import { useForm } from "../../lib/form.ts";
 import { formatValue } from "../../lib/format.ts";
 import { type Preview, previewBytes, readPreview } from "../../lib/preview.ts";
 import { inProject, project, projects } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 
-const w = laterWords.instance.imports;
+const w = lazyMessages.instance.imports;
 /** Below the server's default body limit. */
 const partBytes = 8_000_000;
 const cellMax = 60;
@@ -82,7 +82,7 @@ export function SendFile({ onClose, onDone }: { onClose: () => void; onDone: () 
       <p class="help">{w.help}</p>
       <FileField label={w.file} onChoose={setFile} />
       <Select
-        label={words.frame.project}
+        label={messages.frame.project}
         choices={projects.value.map(({ id, name }) => [String(id), name] as const)}
         {...form.choice("target")}
       />

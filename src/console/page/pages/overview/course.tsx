@@ -4,7 +4,7 @@ import { Chart } from "../../components/chart.tsx";
 import { ChartMarks, useFlagMarks } from "../../components/chart-marks.tsx";
 import { periodNames } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import {
   type Course as CourseData,
   type FigureName,
@@ -15,7 +15,7 @@ import {
 import { formatFigure } from "./figure-cards.tsx";
 import { Panel } from "./panel.tsx";
 
-const w = words.overview;
+const w = messages.overview;
 const refreshMs = 60_000;
 
 export function Course({

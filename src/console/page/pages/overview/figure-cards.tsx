@@ -1,9 +1,9 @@
 /** The headline figures; each becomes the chart. */
 
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import { changeOf, type FigureName, type Figures, figureNames } from "../../model/overview.ts";
 
-const w = words.overview;
+const w = messages.overview;
 
 export const formatFigure = (name: FigureName, value: number | null) =>
   value === null ? w.noValue : w.formats[name](value);

@@ -3,12 +3,12 @@
 import { date } from "../../lib/format.ts";
 import type { Resource } from "../../lib/resource.ts";
 import { to } from "../../lib/router.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import type { ActivityEntry } from "../../model/activity.ts";
 import { flagChangeLine } from "../../model/flag-changes.ts";
 import { Panel } from "./panel.tsx";
 
-const w = words.overview;
+const w = messages.overview;
 const shownMax = 5;
 
 export function FlagChanges({ changes }: { changes: Resource<ActivityEntry[]> }) {

@@ -9,7 +9,7 @@ import { useForm } from "../../lib/form.ts";
 import { number, percent } from "../../lib/format.ts";
 import { useBackgroundResource, useResource } from "../../lib/resource.ts";
 import { project } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import {
   type Goal,
   type GoalRow,
@@ -20,7 +20,7 @@ import {
 } from "../../model/overview.ts";
 import { Panel, ShareBar } from "./panel.tsx";
 
-const w = words.overview;
+const w = messages.overview;
 const refreshMs = 60_000;
 
 export function Goals({

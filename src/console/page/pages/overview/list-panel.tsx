@@ -7,7 +7,7 @@ import { Button, Tabs } from "../../components/primitives.tsx";
 import { download, toCsv } from "../../lib/csv.ts";
 import { number, percent } from "../../lib/format.ts";
 import { useBackgroundResource, useResource } from "../../lib/resource.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import {
   type Facet,
   type List,
@@ -20,7 +20,7 @@ import {
 } from "../../model/overview.ts";
 import { Panel, ShareBar } from "./panel.tsx";
 
-const w = words.overview;
+const w = messages.overview;
 const shownRows = 8;
 const detailRows = 1_000;
 const refreshMs = 60_000;

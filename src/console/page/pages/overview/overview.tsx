@@ -10,7 +10,7 @@ import { Empty, Rows } from "../../components/states.tsx";
 import { useBackgroundResource, useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
 import { project } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import { usePropertyValues } from "../../model/definitions.ts";
 import { useFlagChanges } from "../../model/flag-changes.ts";
 import {
@@ -35,7 +35,7 @@ import { Goals } from "./goals.tsx";
 import { ListPanel } from "./list-panel.tsx";
 import { Panel } from "./panel.tsx";
 
-const w = words.overview;
+const w = messages.overview;
 const refreshMs = 60_000;
 const onlineMs = 30_000;
 const dayMs = 86_400_000;
@@ -66,19 +66,19 @@ export function Overview() {
   const filter = (facet: Facet, value: string) => set({ [facet]: value }, true);
   return (
     <Page
-      title={words.frame.pages.overview}
+      title={messages.frame.pages.overview}
       isWide
       action={
         <>
           <Online />
-          <Button onClick={() => setSharing(true)}>{words.share.share}</Button>
+          <Button onClick={() => setSharing(true)}>{messages.share.share}</Button>
         </>
       }
     >
       {isSharing && (
         <ShareDialog
           item={{ overview: sharedMembers(view) }}
-          name={words.frame.pages.overview}
+          name={messages.frame.pages.overview}
           onClose={() => setSharing(false)}
         />
       )}
@@ -238,7 +238,7 @@ function AddFilter({
       onSubmit={() => value.trim() !== "" && onAdd(facet, value.trim())}
       actions={
         <Button kind="main" type="submit">
-          {words.frame.add}
+          {messages.frame.add}
         </Button>
       }
     >

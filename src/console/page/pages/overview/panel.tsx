@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { Button } from "../../components/primitives.tsx";
 import { Rows } from "../../components/states.tsx";
 import type { Resource } from "../../lib/resource.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 
 /** Data that was read before stays while the server cannot be reached; the bar above the page shows its age. */
 export function Panel<Data>({
@@ -21,10 +21,10 @@ export function Panel<Data>({
   return (
     <div class="panel-failed" role="alert">
       <p>
-        {words.overview.failed} {failure.detail}
+        {messages.overview.failed} {failure.detail}
       </p>
       <Button icon="refresh" onClick={reload}>
-        {words.frame.retry}
+        {messages.frame.retry}
       </Button>
     </div>
   );

@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { Tabs } from "../../components/primitives.tsx";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import {
   type Course,
   type FigureName,
@@ -18,7 +18,7 @@ import { CourseChart } from "./course.tsx";
 import { FigureCards } from "./figure-cards.tsx";
 import { ListTable } from "./list-panel.tsx";
 
-const w = words.overview;
+const w = messages.overview;
 
 /** Result of a query of Overview; `name` is the `breakdownBy` of a list. */
 export interface OverviewPart {
@@ -38,7 +38,7 @@ export function SharedOverview({ parts }: { parts: readonly OverviewPart[] }) {
   return (
     <>
       {overview === undefined ? (
-        <p class="muted">{words.share.noResult}</p>
+        <p class="muted">{messages.share.noResult}</p>
       ) : (
         <FigureCards
           figures={figuresOf(overview)}
@@ -77,7 +77,7 @@ function SharedPanel({
         onChoose={setCurrent}
       />
       {answer === undefined ? (
-        <p class="muted">{words.share.noResult}</p>
+        <p class="muted">{messages.share.noResult}</p>
       ) : (
         <ListTable name={current} list={listOf(current, answer)} />
       )}

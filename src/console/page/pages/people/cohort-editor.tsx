@@ -10,13 +10,13 @@ import { Button } from "../../components/primitives.tsx";
 import { toast, toastError } from "../../components/toast.tsx";
 import { errorMessage, getForm, type RequestOptions, request } from "../../lib/api.ts";
 import { inProject } from "../../lib/session.ts";
-import { laterWords } from "../../messages/later.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import { useApprovals } from "../../model/approvals.ts";
 import { type Cohort, plainGroups } from "../../model/cohorts.ts";
 import { isSame } from "../../model/draft.ts";
 import type { Condition } from "../../model/flags.ts";
 
-const w = laterWords.cohorts;
+const w = lazyMessages.cohorts;
 
 export function CohortEditor({
   cohort,

@@ -19,15 +19,15 @@ import { periodNames } from "../../lib/format.ts";
 import { useBackgroundResource, useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import { type Cohort, cohortDifferences } from "../../model/cohorts.ts";
 import type { Person } from "../../model/people.ts";
 import { CohortEditor } from "./cohort-editor.tsx";
 import { type CohortUses, countingMs, useFlagsByCohort } from "./cohorts.tsx";
 import { PersonTable } from "./persons.tsx";
 
-const w = laterWords.cohorts;
+const w = lazyMessages.cohorts;
 const pageSize = 100;
 
 export function CohortPage() {
@@ -59,7 +59,7 @@ export function CohortPage() {
   };
   return (
     <Page
-      title={isNew ? w.newCohort : (found?.name ?? words.frame.pages.cohorts)}
+      title={isNew ? w.newCohort : (found?.name ?? messages.frame.pages.cohorts)}
       action={
         found && (
           <Button kind="danger" onClick={() => setDeleting(true)}>
@@ -242,7 +242,7 @@ function Members({ id, version }: { id: number; version: string }) {
               <PersonTable label={w.members} persons={results} />
               {next && (
                 <div>
-                  <Button onClick={() => setLimit(limit + pageSize)}>{laterWords.people.more}</Button>
+                  <Button onClick={() => setLimit(limit + pageSize)}>{lazyMessages.people.more}</Button>
                 </div>
               )}
             </>

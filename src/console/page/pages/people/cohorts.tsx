@@ -11,11 +11,11 @@ import { useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { useShortcuts } from "../../lib/shortcuts.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import type { Cohort } from "../../model/cohorts.ts";
 
-const w = laterWords.cohorts;
+const w = lazyMessages.cohorts;
 /** Poll interval of cohorts that are being calculated. */
 export const countingMs = 1_000;
 
@@ -115,7 +115,7 @@ export function Cohorts() {
     </Button>
   );
   return (
-    <Page title={words.frame.pages.cohorts} action={button}>
+    <Page title={messages.frame.pages.cohorts} action={button}>
       <div class="filters">
         <SearchField
           label={w.search}
@@ -143,7 +143,7 @@ export function Cohorts() {
             </Empty>
           ) : (
             <DataTable
-              label={words.frame.pages.cohorts}
+              label={messages.frame.pages.cohorts}
               columns={getColumns(uses)}
               count={results.length}
               rowAt={(index) => results[index]}

@@ -13,13 +13,13 @@ import { formatValue } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import type { StoredEvent } from "../../model/events.ts";
 import { getIdentity, type Person } from "../../model/people.ts";
 import { Timeline } from "./timeline.tsx";
 
-const w = laterWords.people;
+const w = lazyMessages.people;
 type Tab = keyof typeof w.tabs;
 const eventsMax = 100;
 const cohortsMax = 20;
@@ -32,7 +32,7 @@ export function PersonPage() {
   );
   const tab = (query.tab !== undefined && query.tab in w.tabs ? query.tab : "timeline") as Tab;
   const found = person.data;
-  const name = found ? found.name || found.distinct_ids[0] || found.uuid : words.frame.pages.persons;
+  const name = found ? found.name || found.distinct_ids[0] || found.uuid : messages.frame.pages.persons;
   return (
     <Page title={name}>
       <Content of={person}>
@@ -142,7 +142,7 @@ function Facts({ person, events }: { person: Person; events: readonly StoredEven
       {entries.length === 0 ? <p class="muted">{w.noProperties}</p> : <Properties entries={entries} />}
       {(cohorts.data?.length ?? 0) > 0 && (
         <>
-          <h2>{words.frame.pages.cohorts}</h2>
+          <h2>{messages.frame.pages.cohorts}</h2>
           <ul class="changes">
             {cohorts.data!.map(({ id, name }) => (
               <li key={id}>

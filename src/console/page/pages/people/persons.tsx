@@ -16,13 +16,13 @@ import { formatValue } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to, useAddress, useSearch } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import { usePropertyNames } from "../../model/definitions.ts";
 import { shortProperties } from "../../model/events.ts";
 import { getIdentity, type Person } from "../../model/people.ts";
 
-const w = laterWords.people;
+const w = lazyMessages.people;
 const pageSize = 100;
 
 const personColumns: Column<Person>[] = [
@@ -148,7 +148,7 @@ export function Persons() {
       </div>
     );
   return (
-    <Page title={words.frame.pages.persons}>
+    <Page title={messages.frame.pages.persons}>
       {types.length > 0 && (
         <Tabs
           label={w.kinds}
@@ -180,12 +180,12 @@ export function Persons() {
                 ) : (
                   <Empty title={w.empty} icon="persons" command="flagkeep import FILE">
                     <p class="muted">{w.emptyText}</p>
-                    <Button href={to("start")}>{words.live.emptyAction}</Button>
+                    <Button href={to("start")}>{messages.live.emptyAction}</Button>
                   </Empty>
                 )
               ) : (
                 <>
-                  <PersonTable label={words.frame.pages.persons} columns={shown} persons={results} />
+                  <PersonTable label={messages.frame.pages.persons} columns={shown} persons={results} />
                   {more(next)}
                 </>
               )

@@ -5,12 +5,12 @@ import { EventDetails } from "../../components/event-details.tsx";
 import { Content, Empty } from "../../components/states.tsx";
 import { dateTime, duration, elsewhere } from "../../lib/format.ts";
 import type { Resource } from "../../lib/resource.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import { type StoredEvent, shortProperties } from "../../model/events.ts";
 import { toVisits } from "../../model/visits.ts";
 
-const w = laterWords.people;
+const w = lazyMessages.people;
 
 export function Timeline({ events }: { events: Resource<{ results: StoredEvent[] }> }) {
   const [opened, setOpened] = useState<StoredEvent>();
@@ -19,7 +19,7 @@ export function Timeline({ events }: { events: Resource<{ results: StoredEvent[]
       <Content of={events}>
         {({ results }) =>
           results.length === 0 ? (
-            <Empty title={words.live.noStored} icon="live" />
+            <Empty title={messages.live.noStored} icon="live" />
           ) : (
             <ol class="timeline">
               {toVisits(results).map((visit, position) => (

@@ -11,10 +11,10 @@ import { useResource } from "../../lib/resource.ts";
 import { loadSession, me, type SessionFacts } from "../../lib/session.ts";
 import { startPageKey } from "../../lib/start-page.ts";
 import { readPreference, savePreference } from "../../lib/storage.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import { PersonalKeys } from "./keys.tsx";
 
-const w = words.settings;
+const w = messages.settings;
 
 export function AccountSettings() {
   const [firstName, setFirstName] = useState(me.value?.first_name ?? "");
@@ -41,9 +41,9 @@ export function AccountSettings() {
       </section>
       <section class="card">
         <Select
-          label={words.frame.startPage}
+          label={messages.frame.startPage}
           value={start}
-          choices={Object.entries(words.frame.startPages)}
+          choices={Object.entries(messages.frame.startPages)}
           onChange={(name) => {
             setStart(name);
             savePreference(startPageKey, name || null);
@@ -79,7 +79,7 @@ export function AccountSettings() {
                 autocomplete="new-password"
                 value={wanted}
                 onInput={setWanted}
-                help={words.signing.passwordHelp}
+                help={messages.signing.passwordHelp}
                 error={errorOf("password")}
                 isRequired
               />

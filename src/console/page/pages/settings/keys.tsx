@@ -13,9 +13,9 @@ import { errorMessage, request } from "../../lib/api.ts";
 import type { PersonalAPIKeyWithValue as Key } from "../../lib/api-types.ts";
 import { useForm } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 
-const w = words.settings;
+const w = messages.settings;
 
 const presets = {
   read: ["feature_flag:read"],

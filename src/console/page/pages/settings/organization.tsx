@@ -5,15 +5,15 @@ import { Field, Select } from "../../components/fields.tsx";
 import { Form } from "../../components/form.tsx";
 import { request } from "../../lib/api.ts";
 import { isAdmin, loadSession, me } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 
-const w = words.settings;
+const w = messages.settings;
 
 export function OrganizationSettings() {
   const organization = me.value?.organization;
   const [name, setName] = useState(organization?.name ?? "");
   const [access, setAccess] = useState(String(organization?.feature_flags_access_level ?? 37));
-  const disabledReason = !isAdmin.value && words.frame.onlyAdmins;
+  const disabledReason = !isAdmin.value && messages.frame.onlyAdmins;
   return (
     <section class="card">
       <h2>{w.tabs.organization}</h2>

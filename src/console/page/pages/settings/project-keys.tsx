@@ -7,9 +7,9 @@ import { Button, CodeBlock } from "../../components/primitives.tsx";
 import { confirmPassword } from "../../lib/api.ts";
 import { dateTime } from "../../lib/format.ts";
 import { isOwner } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 
-const w = words.settings;
+const w = messages.settings;
 
 /** The keys in a project's response. */
 export interface Keys {

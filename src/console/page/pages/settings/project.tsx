@@ -21,10 +21,10 @@ import {
   project,
   projects,
 } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import { ProjectKey } from "./project-keys.tsx";
 
-const w = words.settings;
+const w = messages.settings;
 
 export function ProjectSettings() {
   const found = useResource<Project>(`project ${project.value?.id}`, (signal) =>
@@ -81,7 +81,7 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
   const [isArchiving, setArchiving] = useState(false);
   const [isMaking, setMaking] = useState(false);
   const [newName, setNewName] = useState("");
-  const disabledReason = !isAdmin.value && words.frame.onlyAdmins;
+  const disabledReason = !isAdmin.value && messages.frame.onlyAdmins;
   const change = async (work: Promise<Project>, done: string) => {
     try {
       resource.replace({ ...stored, ...(await work) });
@@ -177,7 +177,7 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
         </Button>
         <Button
           kind="danger"
-          disabledReason={!isOwner.value && !isAdmin.value && words.frame.onlyAdmins}
+          disabledReason={!isOwner.value && !isAdmin.value && messages.frame.onlyAdmins}
           onClick={() => setArchiving(true)}
         >
           {w.archive}

@@ -8,9 +8,9 @@ import { errorMessage, request } from "../../lib/api.ts";
 import type { RoleWithMemberships as Role } from "../../lib/api-types.ts";
 import { useForm } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 
-const w = words.settings;
+const w = messages.settings;
 const path = "/api/organizations/@current/roles/";
 
 export function Roles({
@@ -45,7 +45,7 @@ export function Roles({
               <Button
                 kind="quiet"
                 icon="trash"
-                label={`${words.frame.delete} ${role.name}`}
+                label={`${messages.frame.delete} ${role.name}`}
                 disabledReason={disabledReason}
                 onClick={() => void change(request(`${path}${role.id}/`, { method: "DELETE" }))}
               />
@@ -94,7 +94,7 @@ export function Roles({
       >
         <Field label={w.newRole} {...added.input("name")} error={added.error} isDisabled={!!disabledReason} />
         <Button type="submit" icon="plus" disabledReason={disabledReason}>
-          {words.frame.add}
+          {messages.frame.add}
         </Button>
       </form>
     </section>

@@ -13,11 +13,11 @@ import type { OrganizationMember as Member } from "../../lib/api-types.ts";
 import { useForm } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
 import { isAdmin, me } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import { MemberKeys } from "./keys.tsx";
 import { Roles } from "./roles.tsx";
 
-const w = words.settings;
+const w = messages.settings;
 const path = "/api/organizations/@current/members/";
 
 export type { Member };
@@ -34,7 +34,7 @@ export function TeamSettings() {
   const [link, setLink] = useState<{ name: string; url: string }>();
   const [removed, setRemoved] = useState<Member>();
   const [keysOf, setKeysOf] = useState<Member>();
-  const disabledReason = !isAdmin.value && words.frame.onlyAdmins;
+  const disabledReason = !isAdmin.value && messages.frame.onlyAdmins;
   const change = (work: Promise<unknown>) =>
     work.then(members.reload, (error) => toastError(errorMessage(error)));
   const patch = (member: Member, body: object) =>

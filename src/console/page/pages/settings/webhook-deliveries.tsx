@@ -7,9 +7,9 @@ import { request } from "../../lib/api.ts";
 import type { WebhookDelivery as Delivery } from "../../lib/api-types.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 
-const w = words.webhooks;
+const w = messages.webhooks;
 const shownMax = 50;
 
 export type { Delivery };

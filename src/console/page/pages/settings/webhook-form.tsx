@@ -7,9 +7,9 @@ import { Button } from "../../components/primitives.tsx";
 import { ApiError, request, toApiError } from "../../lib/api.ts";
 import type { Webhook as ListedWebhook, WebhookWithSecret } from "../../lib/api-types.ts";
 import { inProject } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 
-const w = words.webhooks;
+const w = messages.webhooks;
 
 /** The secret is only in the response to creating it. */
 export type Webhook = ListedWebhook & Partial<WebhookWithSecret>;
@@ -65,9 +65,9 @@ export function WebhookForm({
       onSubmit={save}
       actions={
         <>
-          <Button onClick={onClose}>{words.frame.cancel}</Button>
+          <Button onClick={onClose}>{messages.frame.cancel}</Button>
           <Button kind="main" type="submit">
-            {hook === undefined ? w.create : words.settings.save}
+            {hook === undefined ? w.create : messages.settings.save}
           </Button>
         </>
       }

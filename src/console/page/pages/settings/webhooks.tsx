@@ -9,11 +9,11 @@ import { toast, toastError } from "../../components/toast.tsx";
 import { errorMessage, request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject, isAdmin, project } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
+import { messages } from "../../messages/index.ts";
 import { type Delivery, WebhookDeliveries } from "./webhook-deliveries.tsx";
 import { type Webhook, WebhookForm } from "./webhook-form.tsx";
 
-const w = words.webhooks;
+const w = messages.webhooks;
 const path = (rest = "") => inProject(`webhooks/${rest}`);
 const nameOf = (hook: Webhook) => hook.name || hook.url;
 
@@ -29,7 +29,7 @@ export function WebhookSettings() {
   );
   const [opened, setOpened] = useState<Opened>();
   const [secret, setSecret] = useState<string>();
-  const disabledReason = !isAdmin.value && words.frame.onlyAdmins;
+  const disabledReason = !isAdmin.value && messages.frame.onlyAdmins;
   const close = () => setOpened(undefined);
   const change = (work: Promise<unknown>) =>
     work.then(hooks.reload, (error) => toastError(errorMessage(error)));
@@ -102,7 +102,7 @@ export function WebhookSettings() {
                 <Button
                   kind="quiet"
                   icon="trash"
-                  label={`${words.frame.delete} ${nameOf(hook)}`}
+                  label={`${messages.frame.delete} ${nameOf(hook)}`}
                   disabledReason={disabledReason}
                   onClick={() => setOpened({ kind: "remove", hook })}
                 />

@@ -14,12 +14,12 @@ import { useAddress } from "../../lib/router.ts";
 import { inProject } from "../../lib/session.ts";
 import { isApple } from "../../lib/shortcuts.ts";
 import { readPreference, savePreference } from "../../lib/storage.ts";
-import { laterWords } from "../../messages/later.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import { usePropertyNames } from "../../model/definitions.ts";
 import { type Answer, Result } from "./result.tsx";
 import { Schema, views } from "./schema.tsx";
 
-const w = laterWords.sql;
+const w = lazyMessages.sql;
 const rowsMax = 10_000;
 const historyMax = 50;
 
@@ -183,7 +183,7 @@ export function SqlQuery({ first, onText }: { first: string; onText: (text: stri
             ))}
           {answer ? (
             <div class={failure && !failure.isPassing ? "outdated stack tight" : undefined}>
-              {failure && !failure.isPassing && <p class="muted">{laterWords.explore.outdated}</p>}
+              {failure && !failure.isPassing && <p class="muted">{lazyMessages.explore.outdated}</p>}
               <Result answer={answer} isChart={isChart} />
             </div>
           ) : (

@@ -6,10 +6,10 @@ import { NameBars } from "../../components/name-bars.tsx";
 import { type Column, DataTable } from "../../components/table.tsx";
 import { formatValue } from "../../lib/format.ts";
 import { sortRows } from "../../lib/sort-rows.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 
-const w = laterWords.sql;
+const w = lazyMessages.sql;
 /** Values of date and time columns. */
 const timeForm = /^\d{4}-\d{2}(-\d{2}([T ]\d{2}:\d{2}|$)|$)/;
 /** All digits: a result is not rounded. */
@@ -52,7 +52,7 @@ export function Result({ answer, isChart }: { answer: Answer; isChart: boolean }
   return (
     <div class="wide-table sql-result">
       <DataTable
-        label={words.frame.pages.sql}
+        label={messages.frame.pages.sql}
         columns={columns}
         count={rows.length}
         rowAt={(index) => rows[index]}
@@ -76,7 +76,7 @@ function ResultChart({ answer }: { answer: Answer }) {
   );
   if (first === undefined || numbers.length === 0) return <p class="muted">{w.noChart}</p>;
   const chart = {
-    label: words.frame.pages.sql,
+    label: messages.frame.pages.sql,
     summary: w.rowCount(answer.rows.length),
     names: answer.rows.map((row) =>
       formatValue(row[first]).replace(/T00:00:00(\.0+)?(Z|[+-]\d\d:?\d\d)?$/, ""),

@@ -7,10 +7,10 @@ import { errorMessage, queryString, request } from "../../lib/api.ts";
 import { formatValue } from "../../lib/format.ts";
 import { useBackgroundResource, useResource } from "../../lib/resource.ts";
 import { inProject, project } from "../../lib/session.ts";
-import { laterWords } from "../../messages/later.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import { kindOfQuery, type Query } from "../../model/insight.ts";
 
-const w = laterWords.sql;
+const w = lazyMessages.sql;
 const savedMax = 200;
 const exampleMax = 40;
 

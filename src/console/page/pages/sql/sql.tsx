@@ -6,11 +6,11 @@ import { Button, Tabs } from "../../components/primitives.tsx";
 import { useAddress } from "../../lib/router.ts";
 import { project } from "../../lib/session.ts";
 import { readPreference, savePreference } from "../../lib/storage.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import { SqlQuery } from "./query.tsx";
 
-const w = laterWords.sql;
+const w = lazyMessages.sql;
 const tabsMax = 10;
 
 interface QueryTab {
@@ -65,7 +65,7 @@ export function Sql() {
     set({ q: chosen.text || undefined });
   };
   return (
-    <Page title={words.frame.pages.sql} isWide>
+    <Page title={messages.frame.pages.sql} isWide>
       <div class="row">
         <Tabs
           label={w.queries}

@@ -1,11 +1,11 @@
 /** Texts and colors of a survey, next to a preview of it. */
 
 import { Checkbox, Field } from "../../components/fields.tsx";
-import { laterWords } from "../../messages/later.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import type { SurveyDraft } from "../../model/surveys.ts";
 import { SurveyPreview } from "./preview.tsx";
 
-const w = laterWords.surveys;
+const w = lazyMessages.surveys;
 const texts = [
   ["thankYouMessageHeader", w.thanks],
   ["thankYouMessageDescription", w.thanksText],

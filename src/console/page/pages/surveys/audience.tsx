@@ -4,11 +4,11 @@ import { Conditions } from "../../components/conditions.tsx";
 import { Area, Checkbox, Field, Select } from "../../components/fields.tsx";
 import { useResource } from "../../lib/resource.ts";
 import { project } from "../../lib/session.ts";
-import { laterWords } from "../../messages/later.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import { type Filters, type FlagPage, readFlags } from "../../model/flags.ts";
 import type { SurveyDraft } from "../../model/surveys.ts";
 
-const w = laterWords.surveys;
+const w = lazyMessages.surveys;
 const flagsMax = 500;
 
 interface AudienceProps {

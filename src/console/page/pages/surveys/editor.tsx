@@ -4,14 +4,14 @@ import { useState } from "preact/hooks";
 import { Field, Select } from "../../components/fields.tsx";
 import { Form } from "../../components/form.tsx";
 import { Button } from "../../components/primitives.tsx";
-import { laterWords } from "../../messages/later.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import type { Filters } from "../../model/flags.ts";
 import { freshQuestion, moveQuestion, removeQuestion, type SurveyDraft } from "../../model/surveys.ts";
 import { AppearanceFields } from "./appearance.tsx";
 import { SurveyAudience } from "./audience.tsx";
 import { QuestionForm } from "./question-form.tsx";
 
-const w = laterWords.surveys;
+const w = lazyMessages.surveys;
 const questionsMax = 50;
 
 export function SurveyEditor({

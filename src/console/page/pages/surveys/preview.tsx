@@ -3,10 +3,10 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Select } from "../../components/fields.tsx";
 import { serverPath } from "../../lib/server.ts";
-import { laterWords } from "../../messages/later.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import type { SurveyDraft } from "../../model/surveys.ts";
 
-const w = laterWords.surveys;
+const w = lazyMessages.surveys;
 const frameAddress = `${serverPath}/console/survey-preview`;
 
 export function SurveyPreview({ draft }: { draft: SurveyDraft }) {

@@ -2,7 +2,7 @@
 
 import { Area, Checkbox, Field, Select } from "../../components/fields.tsx";
 import { Button } from "../../components/primitives.tsx";
-import { laterWords } from "../../messages/later.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import {
   answersOf,
   type Branching,
@@ -11,7 +11,7 @@ import {
   withType,
 } from "../../model/surveys.ts";
 
-const w = laterWords.surveys;
+const w = lazyMessages.surveys;
 const end = "end";
 const next = "next_question";
 

@@ -8,10 +8,10 @@ import { download } from "../../lib/csv.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to } from "../../lib/router.ts";
 import { project } from "../../lib/session.ts";
-import { laterWords } from "../../messages/later.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import { type Survey, type SurveyResponse, surveyPath } from "../../model/surveys.ts";
 
-const w = laterWords.surveys;
+const w = lazyMessages.surveys;
 const shownMax = 100;
 
 /** The server escapes formulas. */

@@ -6,10 +6,10 @@ import { request } from "../../lib/api.ts";
 import { decimal, number, percent } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { project } from "../../lib/session.ts";
-import { laterWords } from "../../messages/later.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import { type QuestionResult, type SurveyStats, surveyPath } from "../../model/surveys.ts";
 
-const w = laterWords.surveys;
+const w = lazyMessages.surveys;
 const otherChoice = "<other>";
 
 export function SurveyResults({ id }: { id: string }) {

@@ -11,15 +11,15 @@ import { errorMessage, request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { useAddress } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import { changeSurvey, draftOf, freshSurvey, type Survey, surveyPath } from "../../model/surveys.ts";
 import { SurveyEditor } from "./editor.tsx";
 import { SurveyResponses } from "./responses.tsx";
 import { SurveyResults } from "./results.tsx";
 import { SurveyBadge } from "./surveys.tsx";
 
-const w = laterWords.surveys;
+const w = lazyMessages.surveys;
 type Tab = keyof typeof w.tabs;
 
 export function NewSurvey() {
@@ -49,7 +49,7 @@ export function SurveyPage() {
   const tab: Tab = query.tab !== undefined && query.tab in w.tabs ? (query.tab as Tab) : first;
   return (
     <Page
-      title={survey.data?.name ?? words.frame.pages.surveys}
+      title={survey.data?.name ?? messages.frame.pages.surveys}
       isWide
       action={
         survey.data && (
@@ -77,7 +77,7 @@ export function SurveyPage() {
                 key={JSON.stringify(draftOf(data))}
                 start={draftOf(data)}
                 targeting={data.targeting_flag?.filters ?? null}
-                action={words.frame.save}
+                action={messages.frame.save}
                 onSave={async (body) => {
                   survey.replace(await changeSurvey(id, body));
                   toast(w.saved);

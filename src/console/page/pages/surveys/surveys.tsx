@@ -11,11 +11,11 @@ import { useBackgroundResource, useResource } from "../../lib/resource.ts";
 import { to, useAddress, useSearch } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { useShortcuts } from "../../lib/shortcuts.ts";
-import { words } from "../../messages/index.ts";
-import { laterWords } from "../../messages/later.ts";
+import { messages } from "../../messages/index.ts";
+import { lazyMessages } from "../../messages/later.ts";
 import type { Survey } from "../../model/surveys.ts";
 
-const w = laterWords.surveys;
+const w = lazyMessages.surveys;
 const listMax = 500;
 const tones = { draft: "plain", running: "good", completed: "plain" } as const;
 
@@ -79,7 +79,7 @@ export function Surveys() {
     one.name.toLowerCase().includes((query.search ?? "").toLowerCase());
   return (
     <Page
-      title={words.frame.pages.surveys}
+      title={messages.frame.pages.surveys}
       action={
         <Button kind="main" icon="plus" href={to("surveys/new")}>
           {w.newSurvey}
@@ -101,7 +101,7 @@ export function Surveys() {
           const shown = results.filter(isShown);
           return shown.length > 0 ? (
             <DataTable
-              label={words.frame.pages.surveys}
+              label={messages.frame.pages.surveys}
               columns={getColumns(counts)}
               count={shown.length}
               rowAt={(index) => shown[index]}
