@@ -15,10 +15,10 @@ import { collect, print, printJson, run } from "../output.ts";
 import {
   type CommonOptions,
   flagByKey,
-  nobodyHint,
   payload,
   percentage,
   rolloutFields,
+  unmatchedHint,
   variant,
   withConfirm,
   withFlagOptions,
@@ -63,7 +63,7 @@ export const set = withConfirm(withFlagOptions(new Command("set"), FlagBody))
         const flag = await flagByKey(caller, key);
         const [after] = await edited(caller, [flag], () => getChanges(flag, options), options);
         if (options.json) return printJson(after);
-        const hint = after!.active ? nobodyHint(after!) : "";
+        const hint = after!.active ? unmatchedHint(after!) : "";
         const state = `${after!.active ? "on" : "off"}, version ${after!.version}`;
         print(`Flag ${after!.key} is changed; it is ${state}${hint && `; ${hint}`}.`);
       }),

@@ -82,7 +82,7 @@ export function rolloutFields(stored: JsonObject, rollout: number): JsonObject {
 }
 
 /** Hint for a flag that matches no user; empty if it has a condition set. */
-export function nobodyHint({ filters }: Pick<Flag, "filters">): string {
+export function unmatchedHint({ filters }: Pick<Flag, "filters">): string {
   return getGroups(filters).length === 0 ? "it matches nobody yet: add --rollout" : "";
 }
 

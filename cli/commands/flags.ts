@@ -26,9 +26,9 @@ import {
   type CommonOptions,
   flagByKey,
   getFilters,
-  nobodyHint,
   payload,
   percentage,
+  unmatchedHint,
   variant,
   withFlagOptions,
   withFlags,
@@ -144,7 +144,7 @@ const create = withFlagOptions(new Command("create"), FlagBody)
         const flag = (await caller.call(createNewFlag, input)) as FlagAnswer;
         if (options.json) return printJson(flag);
         const rollout =
-          nobodyHint(flag) || `its rollout is ${getRolloutSummary(flag.filters).maxRolloutPercentage}%`;
+          unmatchedHint(flag) || `its rollout is ${getRolloutSummary(flag.filters).maxRolloutPercentage}%`;
         const off = flag.active ? "" : " and switched off";
         print(`Flag ${flag.key} is created${off}, with ID ${flag.id}; ${rollout}.`);
       }),

@@ -104,12 +104,12 @@ describe("a bucket as the destination", () => {
     expect(without.stderr).toContain("AWS_ACCESS_KEY_ID");
     const state = await flagkeep(["status", "--data-dir", dataDir, "--json"]);
     expect(JSON.parse(state.stdout).last_backup.error).toContain("S3 credentials are missing.");
-    const nobody = await flagkeep(
+    const anonymous = await flagkeep(
       ["backup", "list", place, "--backup-s3-endpoint", "http://127.0.0.1:1", "--data-dir", dataDir],
       s3Environment,
     );
-    expect(nobody).toMatchObject({ code: 1, stdout: "" });
-    expect(nobody.stderr.trimEnd()).not.toContain("\n");
+    expect(anonymous).toMatchObject({ code: 1, stdout: "" });
+    expect(anonymous.stderr.trimEnd()).not.toContain("\n");
     expect((await backup("create", "s3://")).code).toBe(1);
     expect((await backup("verify", `${place}/nothing.tar.zst`)).stderr).toContain("does not exist");
   });

@@ -161,11 +161,11 @@ describe("on the command line", () => {
 });
 
 describe("a data directory that another user cannot read", () => {
-  const asNobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", executable];
+  const asOtherUser = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", executable];
   const can =
     process.getuid?.() === 0 &&
     installedProgram("setpriv") !== undefined &&
-    Bun.spawnSync([...asNobody, "version"]).success;
+    Bun.spawnSync([...asOtherUser, "version"]).success;
   const missing = "this needs root, setpriv and a readable executable";
   testWhen(
     can,
@@ -173,7 +173,7 @@ describe("a data directory that another user cannot read", () => {
     missing,
   )("names whose it is", () => {
     chmodSync(stopped, 0o700);
-    const { stderr, exitCode } = Bun.spawnSync([...asNobody, "status", "--data-dir", stopped]);
+    const { stderr, exitCode } = Bun.spawnSync([...asOtherUser, "status", "--data-dir", stopped]);
     expect(exitCode).toBe(1);
     expect(stderr.toString()).toContain("cannot be read by this user. Run the command as its owner");
   });

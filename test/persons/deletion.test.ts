@@ -13,7 +13,7 @@ import { alias, event, identify, newYearMicros, note, set, TestPeople } from "./
 const deletion = (uuid: string, distinctId: string) =>
   note({ kind: "person_deleted", type: "person_deleted", details: { uuid, distinct_id: distinctId } });
 
-const nobody = "00000000-0000-0000-0000-000000000000";
+const unknownPerson = "00000000-0000-0000-0000-000000000000";
 
 describe("a deleted person", () => {
   test("is gone with properties, ids, cohorts and flag keys; others stay", () => {
@@ -61,13 +61,13 @@ describe("a deleted person", () => {
     people.apply(set("kim", { a: 1 }, { projectId: 2 }));
     const { uuid } = people.person("kim", 2)!;
     const before = people.persons(2);
-    people.apply(deletion(uuid, "kim"), deletion(nobody, "x"));
+    people.apply(deletion(uuid, "kim"), deletion(unknownPerson, "x"));
     expect(people.persons(2)).toEqual(before);
   });
 });
 
 test("the journal's line is read back as what it was", () => {
-  const line = deletionEntry(3, { uuid: nobody, distinctId: 'a"\n' }, 1_000);
+  const line = deletionEntry(3, { uuid: unknownPerson, distinctId: 'a"\n' }, 1_000);
   const { entries, rejected } = decodeEntries(Buffer.from(`{"seq":9,${line}\n`), 0);
   expect(rejected).toEqual([]);
   expect(entries).toEqual([
@@ -78,7 +78,7 @@ test("the journal's line is read back as what it was", () => {
       receivedMicros: 1_000,
       historical: false,
       type: "person_deleted",
-      details: { uuid: nobody, distinct_id: 'a"\n' },
+      details: { uuid: unknownPerson, distinct_id: 'a"\n' },
     },
   ]);
 });
@@ -101,7 +101,7 @@ test("in one batch or in many, with the events around it: the same persons", () 
         if (kind === "identify") return identify(one, String(other));
         if (kind === "alias") return alias(one, other);
         if (kind === "personless") return event({ distinctId: one, mode: "propertyless" });
-        return deletion(nobody, one);
+        return deletion(unknownPerson, one);
       });
       together.apply(...items);
       for (const item of items) apart.apply(item);

@@ -97,10 +97,10 @@ function identify(
  * @throws {HttpError} 401, 403 or 404.
  */
 function authorize(metadata: Metadata, access: Access, credentials: Credentials): Authorized {
-  if (access.on === "public") return nobody;
+  if (access.on === "public") return anonymous;
   if (access.on === "console") {
     if (!isFromConsole(credentials.request, credentials.baseUrl)) throw permissionDenied(onlyConsole);
-    return nobody;
+    return anonymous;
   }
   const takesSecretKey = access.on === "project" && access.takesSecretKey === true;
   const caller = identify(metadata, credentials, { takesSecretKey });
@@ -134,7 +134,7 @@ function authorize(metadata: Metadata, access: Access, credentials: Credentials)
   return { caller, project: undefined, organization: undefined };
 }
 
-const nobody: Authorized = { caller: undefined, project: undefined, organization: undefined };
+const anonymous: Authorized = { caller: undefined, project: undefined, organization: undefined };
 const onlyConsole =
   "This endpoint is for the console only: send X-Flagkeep-Console: 1 from a page of this server.";
 const onlyProjectRoutes = "API keys with scoped projects are only supported on project-based endpoints.";

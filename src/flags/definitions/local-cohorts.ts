@@ -14,7 +14,7 @@ type Cohorts = ReadonlyMap<number, CohortDefinition>;
 
 const depthMax = 100;
 /** Replaces a group that matches no user: to most SDKs a group without members matches every user. */
-const nobody = "nobody";
+const noPersons = "nobody";
 /** Every SDK reads this as matching every user. */
 const everybody: JsonObject = { type: "AND", values: [] };
 /** The operators that every SDK supports: a cohort with any other makes some SDKs reject all definitions. */
@@ -125,31 +125,31 @@ function getAlternatives(node: Json, depth: number): JsonObject[][] | undefined 
 export function renderDefinition(properties: Json | undefined): JsonObject | undefined {
   if (properties === undefined || properties === null) return everybody;
   const rendered = renderNode(properties, 0);
-  if (rendered === nobody) return hasFilter(properties) ? undefined : everybody;
+  if (rendered === noPersons) return hasFilter(properties) ? undefined : everybody;
   if (rendered === undefined || isGroupNode(rendered)) return rendered;
   return { type: "AND", values: [rendered] };
 }
 
-function renderNode(node: Json, depth: number): JsonObject | typeof nobody | undefined {
+function renderNode(node: Json, depth: number): JsonObject | typeof noPersons | undefined {
   if (!isJsonObject(node) || depth > depthMax) return undefined;
-  if (Object.keys(node).length === 0) return nobody;
+  if (Object.keys(node).length === 0) return noPersons;
   return isGroup(node) ? renderGroup(node, depth) : renderFilter(node);
 }
 
-function renderGroup(node: JsonObject, depth: number): JsonObject | typeof nobody | undefined {
+function renderGroup(node: JsonObject, depth: number): JsonObject | typeof noPersons | undefined {
   const isAny = node.type === "OR";
   const isAll = node.type === "AND" || node.type === "property";
   const sent = node.values ?? [];
   if (!(isAny || isAll) || !Array.isArray(sent)) return undefined;
   const values: JsonObject[] = [];
-  let hasNobody = false;
+  let isEmpty = false;
   for (const value of sent) {
     const rendered = renderNode(value, depth + 1);
     if (rendered === undefined) return undefined;
-    if (rendered === nobody) hasNobody = true;
+    if (rendered === noPersons) isEmpty = true;
     else values.push(rendered);
   }
-  if (values.length === 0 || (isAll && hasNobody)) return nobody;
+  if (values.length === 0 || (isAll && isEmpty)) return noPersons;
   // SDKs decide by the first member whether a list contains filters or groups, so a list must contain one kind.
   const isMixed = values.some(isGroupNode) && !values.every(isGroupNode);
   return {

@@ -14,7 +14,7 @@ import type { CohortSubject } from "./cohorts.ts";
 import type { CompiledFlag, EvaluationRequest, FlagSet, FlagValue, Identity, PersonFilter } from "./model.ts";
 import { GroupView, PersonView, type PropertyView } from "./person-view.ts";
 
-const nobody: ReadonlySet<number> = new Set();
+const noCohorts: ReadonlySet<number> = new Set();
 
 /** State of one request; everything in it is derived from the request and cached. */
 export class Run {
@@ -41,7 +41,7 @@ export class Run {
     this.clock = { now: request.now, timezone: request.timezone };
     this.cohortSubject = {
       person: this.person,
-      staticCohortIds: person?.staticCohortIds ?? nobody,
+      staticCohortIds: person?.staticCohortIds ?? noCohorts,
       clock: this.clock,
       answers: new Map(),
     };

@@ -47,7 +47,7 @@ export function flagRoutes(
 ): Route[] {
   const rejections = { 400: unreadable, 401: keyRejected };
   const request = { tag: flagValuesTag, body: FlagsRequestShape, bodyExample: exampleRequest };
-  const nobody = {
+  const noPerson = {
     summary: "Get the server's capabilities without evaluating flags",
     tag: flagValuesTag,
     answers: { 200: { description: "No flags.", schema: record(), example: { flags: {} } } },
@@ -64,7 +64,7 @@ export function flagRoutes(
       },
       handle: (call) => answer("flags", deps, call),
     }),
-    flagsRoute("GET", "/flags", { ...nobody, handle: ({ request }) => greeting("flags", request) }),
+    flagsRoute("GET", "/flags", { ...noPerson, handle: ({ request }) => greeting("flags", request) }),
     flagsRoute("POST", "/decide", {
       ...request,
       summary: "Evaluate all flags (legacy)",
@@ -79,7 +79,7 @@ export function flagRoutes(
       },
       handle: (call) => answer("decide", deps, call),
     }),
-    flagsRoute("GET", "/decide", { ...nobody, handle: ({ request }) => greeting("decide", request) }),
+    flagsRoute("GET", "/decide", { ...noPerson, handle: ({ request }) => greeting("decide", request) }),
   ];
 }
 

@@ -71,8 +71,8 @@ describe("a cookie counts only", () => {
       expect([path, (await server.ask(method, path, { key: null })).status]).toEqual([path, 401]);
     }
     expect((await server.ask("GET", "/api/session/")).status).toBe(403);
-    const nobody = await server.ask("GET", "/api/session/", { key: null, headers: consoleHeader });
-    expect([nobody.status, nobody.body]).toEqual([200, { session: null }]);
+    const signedOut = await server.ask("GET", "/api/session/", { key: null, headers: consoleHeader });
+    expect([signedOut.status, signedOut.body]).toEqual([200, { session: null }]);
   });
 
   test("never together with Access-Control-Allow-Credentials", async () => {

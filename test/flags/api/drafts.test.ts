@@ -175,8 +175,10 @@ describe("reach", () => {
       { group_type_index: null, total: 20, matching: 20, reached: 20 },
       { group_type_index: 0, total: 2, matching: 1, reached: 1 },
     ]);
-    const nobody = await ask("POST", "reach/", { filters: { groups: [] } });
-    expect(nobody.body.populations).toEqual([{ group_type_index: null, total: 20, matching: 0, reached: 0 }]);
+    const noMatches = await ask("POST", "reach/", { filters: { groups: [] } });
+    expect(noMatches.body.populations).toEqual([
+      { group_type_index: null, total: 20, matching: 0, reached: 0 },
+    ]);
     expect((await ask("POST", "reach/", { filters: { groups: [{ properties: 7 }] } })).status).toBe(400);
     expect((await ask("POST", "reach/", {})).status).toBe(400);
   });

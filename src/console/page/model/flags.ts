@@ -81,10 +81,10 @@ export function rolloutSummary(filters: Filters): string {
   const variants = filters.multivariate?.variants?.length ?? 0;
   const first = sets[0];
   const parts: string[] = [];
-  if (!first) return w.nobody;
+  if (!first) return w.noPersons;
   const share = first.rollout_percentage ?? 100;
   const conditions = (first.properties ?? []).map(formatCondition).join(` ${messages.flag.and} `);
-  if (sets.every((set) => set.rollout_percentage === 0)) return w.nobody;
+  if (sets.every((set) => set.rollout_percentage === 0)) return w.noPersons;
   if (conditions === "") parts.push(share === 100 ? w.everybody : w.percent(decimal(share)));
   else parts.push(share === 100 ? conditions : w.percentOf(decimal(share), conditions));
   if (sets.length > 1) parts.push(w.sets(sets.length - 1));

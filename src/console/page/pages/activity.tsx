@@ -131,7 +131,7 @@ export function Activity() {
           isLabelHidden
           value={query.by ?? ""}
           choices={[
-            ["", w.anybody],
+            ["", w.anyUser],
             ...(members.data?.results ?? []).map(
               ({ user }) => [user.uuid, user.first_name || user.email] as const,
             ),

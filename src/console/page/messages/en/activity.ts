@@ -71,7 +71,7 @@ export const activity = {
   kind: "Kind",
   allKinds: "All kinds",
   by: "Changed by",
-  anybody: "Anyone",
+  anyUser: "Anyone",
   system: "System and CLI",
   object: "Object",
   anyObject: "All objects",

@@ -45,7 +45,7 @@ export const earlyAccess = {
   optedOut: (count: number) => `${number(count)} opted out`,
   truncated: (count: number) => `The list shows the first ${counted(count, "person", "people")}.`,
   perDay: "Changes of enrollment per day",
-  nobody: "No one is enrolled.",
+  noPersons: "No one is enrolled.",
   persons: "Enrolled people",
   distinctId: "Distinct ID",
   enroll: "Enroll",

@@ -66,7 +66,7 @@ export const explore = {
   behindCount: (count: number, isMore: boolean) =>
     `${isMore ? "More than " : ""}${counted(count, "person", "people")}, those with the most events first.`,
   behindMore: (shown: number) => `The first ${number(shown)} are listed.`,
-  nobody: "No matching people.",
+  noPersons: "No matching people.",
   times: "Events",
   saveAs: "Save as cohort",
   saveName: "Name of the cohort",

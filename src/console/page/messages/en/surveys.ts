@@ -101,7 +101,7 @@ export const surveys = {
   events: "Events that show it, one per line",
   wait: "Days after any other survey",
   linkedFlag: "Only people with the flag",
-  anyone: "Anyone",
+  everyPerson: "Anyone",
   targeting: "People",
   appearance: "Appearance",
   thanks: "Thank-you title",

@@ -145,7 +145,7 @@ function EnrollmentCard({ feature }: { feature: Feature }) {
               </Content>
             )}
             {persons.length === 0 ? (
-              <Empty title={w.nobody} icon="persons" />
+              <Empty title={w.noPersons} icon="persons" />
             ) : (
               <ul class="lines" aria-label={w.persons}>
                 {persons.slice(0, shownPersons).map(({ uuid, distinct_id: distinctId }) => (

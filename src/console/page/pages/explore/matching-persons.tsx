@@ -64,7 +64,7 @@ export function MatchingPersons({
       <Content of={found} rows={4}>
         {({ rows, truncated }) =>
           rows.length === 0 ? (
-            <p class="muted">{w.nobody}</p>
+            <p class="muted">{w.noPersons}</p>
           ) : (
             <div class="stack">
               <p>

@@ -46,7 +46,7 @@ async function readFacts(flag: Flag, signal: AbortSignal): Promise<Facts> {
 /** The flag's value for all users, as used in the remaining code. */
 function settledValue({ active, filters }: Flag): string {
   const first = filters.groups?.[0];
-  if (!active || first === undefined || first.rollout_percentage === 0) return w.nobody;
+  if (!active || first === undefined || first.rollout_percentage === 0) return w.off;
   const whole = filters.multivariate?.variants?.find(({ rollout_percentage: share }) => share === 100);
   return first.variant ?? whole?.key ?? "on";
 }

@@ -117,7 +117,7 @@ function CreatedBy({ value, onChange }: { value: string; onChange: (id: string |
       label={w.by}
       value={value}
       choices={[
-        ["", w.anybody],
+        ["", w.anyUser],
         ...found.map(({ user }) => [String(user.id), user.first_name || user.email] as const),
       ]}
       onChange={onChange}

@@ -71,7 +71,7 @@ export function SurveyAudience({ draft, set, filters, onFilters, errorOf }: Audi
         label={w.linkedFlag}
         value={String(draft.linked_flag_id ?? "")}
         choices={[
-          ["", w.anyone] as const,
+          ["", w.everyPerson] as const,
           ...(flags.data?.results ?? []).map(({ id, key }) => [String(id), key] as const),
         ]}
         onChange={(id) => set({ linked_flag_id: id === "" ? null : Number(id) })}
