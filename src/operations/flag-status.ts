@@ -99,12 +99,12 @@ const getFlagStatus = operation({
   run: ({ stores, project, now }: Context, { id }): StatusRecord => {
     const flag = findFlag(stores.metadata.db, project.id, id);
     if (!flag) return unknown;
-    const verdict = getStatus(flag, now);
+    const status = getStatus(flag, now);
     const rollout = getRolloutSummary(flag.filters);
     return {
-      status: verdict.status,
-      reason: verdict.reason,
-      reason_states_rollout: verdict.reasonStatesRollout,
+      status: status.status,
+      reason: status.reason,
+      reason_states_rollout: status.reasonStatesRollout,
       rollout: {
         effectively_full_rollout: rollout.isFullRollout,
         has_targeting_conditions: rollout.hasTargetingConditions,

@@ -161,14 +161,14 @@ test("random condition sets with rollouts: each by itself and together, as one b
       async (written, flagKey) => {
         const sets = written as unknown as { filters: JsonObject[]; rolloutPercentage: number | null }[];
         const compiled = sets.map((one) => compileSubjectFilter(one.filters, { now, timezone: "UTC" }));
-        const verdicts = persons.map((properties, index) =>
+        const results = persons.map((properties, index) =>
           sets.map(({ rolloutPercentage }, at) => {
             const isMatching = compiled[at]!.matches({ properties });
             const place = rolloutPosition(flagKey, mains[index]!);
             return { isMatching, isInRollout: isMatching && isWithin(rolloutPercentage, place) };
           }),
         );
-        const count = (test: (verdict: (typeof verdicts)[number]) => boolean) => verdicts.filter(test).length;
+        const count = (test: (result: (typeof results)[number]) => boolean) => results.filter(test).length;
         const found = await computeBlastRadius(services(), {
           ...condition([]),
           groupTypeIndex: null,
@@ -177,11 +177,11 @@ test("random condition sets with rollouts: each by itself and together, as one b
         });
         expect(found).toEqual({
           total: persons.length,
-          matching: count((verdict) => verdict.some(({ isMatching }) => isMatching)),
-          reached: count((verdict) => verdict.some(({ isInRollout }) => isInRollout)),
+          matching: count((result) => result.some(({ isMatching }) => isMatching)),
+          reached: count((result) => result.some(({ isInRollout }) => isInRollout)),
           sets: sets.map((_, at) => ({
-            matching: count((verdict) => verdict[at]!.isMatching),
-            reached: count((verdict) => verdict[at]!.isInRollout),
+            matching: count((result) => result[at]!.isMatching),
+            reached: count((result) => result[at]!.isInRollout),
           })),
         });
       },

@@ -30,7 +30,7 @@ export interface Stored extends Event {
 }
 
 /** How often each promise was broken, and the first ids. */
-export interface Verdict {
+export interface Report {
   acknowledged: number;
   stored: number;
   lost: Finding;
@@ -51,8 +51,8 @@ export interface Finding {
 const promises = ["lost", "doubled", "invented", "changed", "disordered"] as const;
 const shownIds = 10;
 
-export function judge(log: Iterable<Sent>, stored: Iterable<Stored>): Verdict {
-  const verdict: Verdict = {
+export function judge(log: Iterable<Sent>, stored: Iterable<Stored>): Report {
+  const report: Report = {
     acknowledged: 0,
     stored: 0,
     lost: none(),
@@ -71,36 +71,36 @@ export function judge(log: Iterable<Sent>, stored: Iterable<Stored>): Verdict {
   const seen = new Set<string>();
   const lastSeqs = new Map<string, number>();
   for (const event of stored) {
-    verdict.stored += 1;
+    report.stored += 1;
     const original = sent.get(event.id);
-    if (seen.has(event.id)) note(verdict.doubled, event.id);
+    if (seen.has(event.id)) note(report.doubled, event.id);
     seen.add(event.id);
     if (original === undefined) {
-      note(verdict.invented, event.id);
+      note(report.invented, event.id);
       continue;
     }
     const { sender, number, digest, isHistory, isAcknowledged } = original;
     if (sender !== event.sender || number !== event.number || digest !== event.digest)
-      note(verdict.changed, event.id);
+      note(report.changed, event.id);
     if (!isHistory || !isAcknowledged) continue;
-    if (number < (lastSeqs.get(sender) ?? Number.NEGATIVE_INFINITY)) note(verdict.disordered, event.id);
+    if (number < (lastSeqs.get(sender) ?? Number.NEGATIVE_INFINITY)) note(report.disordered, event.id);
     else lastSeqs.set(sender, number);
   }
   for (const { id, isAcknowledged } of sent.values()) {
     if (!isAcknowledged) continue;
-    verdict.acknowledged += 1;
-    if (!seen.has(id)) note(verdict.lost, id);
+    report.acknowledged += 1;
+    if (!seen.has(id)) note(report.lost, id);
   }
-  return verdict;
+  return report;
 }
 
 /** Whether every promise was kept. */
-export const isClean = (verdict: Verdict): boolean => promises.every((name) => verdict[name].count === 0);
+export const isClean = (report: Report): boolean => promises.every((name) => report[name].count === 0);
 
-export function described(verdict: Verdict): string {
-  const lines = [`${verdict.acknowledged} events were acknowledged, ${verdict.stored} are stored.`];
+export function described(report: Report): string {
+  const lines = [`${report.acknowledged} events were acknowledged, ${report.stored} are stored.`];
   for (const name of promises) {
-    const { count, ids } = verdict[name];
+    const { count, ids } = report[name];
     lines.push(
       `${name.padEnd(11)} ${count}${count === 0 ? "" : `: ${ids.join(", ")}${count > ids.length ? ", …" : ""}`}`,
     );
@@ -122,7 +122,7 @@ function* getLines<Line>(path: string): Generator<Line> {
 }
 
 /** The verdict on two files. */
-export const judgeFiles = (log: string, stored: string): Verdict =>
+export const judgeFiles = (log: string, stored: string): Report =>
   judge(getLines<Sent>(log), getLines<Stored>(stored));
 
 if (import.meta.main) {
@@ -131,7 +131,7 @@ if (import.meta.main) {
     console.error("bun test/kill-test/checker.ts LOG STORED");
     process.exit(2);
   }
-  const verdict = judgeFiles(log, stored);
-  console.log(described(verdict));
-  process.exit(isClean(verdict) ? 0 : 1);
+  const report = judgeFiles(log, stored);
+  console.log(described(report));
+  process.exit(isClean(report) ? 0 : 1);
 }

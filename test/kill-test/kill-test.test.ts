@@ -30,9 +30,9 @@ function run() {
 describe("the checker", () => {
   test("finds nothing where every promise was kept; what was not acknowledged may be there or not", () => {
     const { log, stored } = run();
-    const verdict = judge(log, stored);
-    expect(isClean(verdict)).toBe(true);
-    expect([verdict.acknowledged, verdict.stored]).toEqual([102, stored.length]);
+    const report = judge(log, stored);
+    expect(isClean(report)).toBe(true);
+    expect([report.acknowledged, report.stored]).toEqual([102, stored.length]);
   });
 
   test("an event that was sent again counts as acknowledged when one of the requests was", () => {
@@ -68,11 +68,11 @@ describe("the checker", () => {
   for (const [finding, fault] of faults) {
     test(`notices one that is ${finding}`, () => {
       const { log, stored } = run();
-      const verdict = judge(log, fault(stored));
-      expect(verdict[finding].count).toBe(1);
-      expect(isClean(verdict)).toBe(false);
+      const report = judge(log, fault(stored));
+      expect(report[finding].count).toBe(1);
+      expect(isClean(report)).toBe(false);
       for (const other of ["lost", "doubled", "invented", "changed", "disordered"] as const)
-        if (other !== finding) expect([other, verdict[other].count]).toEqual([other, 0]);
+        if (other !== finding) expect([other, report[other].count]).toEqual([other, 0]);
     });
   }
 });

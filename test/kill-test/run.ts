@@ -97,9 +97,9 @@ const server = await adapter.start(folder);
 const stored = await server.stored().finally(() => server.stop());
 writeFileSync(storedFile, stored.map((event) => `${JSON.stringify(event)}\n`).join(""));
 
-const verdict = judgeFiles(logFile, storedFile);
-console.log(described(verdict));
-process.exit(isClean(verdict) ? 0 : 1);
+const report = judgeFiles(logFile, storedFile);
+console.log(described(report));
+process.exit(isClean(report) ? 0 : 1);
 
 function kill(pid: number): void {
   try {

@@ -144,12 +144,12 @@ export async function expectAllOnce(cluster: TestCluster, log: readonly Sent[]):
       digest: digestOf(String(text)),
     }),
   );
-  const verdict = judge(log, stored);
-  expect({ isClean: isClean(verdict), verdict: described(verdict) }).toEqual({
+  const report = judge(log, stored);
+  expect({ isClean: isClean(report), report: described(report) }).toEqual({
     isClean: true,
-    verdict: expect.any(String),
+    report: expect.any(String),
   });
-  expect(verdict.acknowledged).toBeGreaterThan(100);
+  expect(report.acknowledged).toBeGreaterThan(100);
   const [all] = await cluster.clickhouse.run("SELECT count() FROM flagkeep.events");
   const count = "SELECT sum(identified + anonymous + historical) AS events FROM usage_day";
   const [counted] = await cluster.askPeople<{ events: number }>(count);

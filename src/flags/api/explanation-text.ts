@@ -87,19 +87,19 @@ function conditionLines(condition: ExplainedCondition, name: string): string[] {
 
 function filterLine(filter: ExplainedFilter): string {
   const { type, operator, value, found, source, result, note } = filter;
-  const verdict = results[result] ?? result;
+  const label = results[result] ?? result;
   if (type === "cohort") {
     const relation = operator === "not_in" ? "not in cohort" : "in cohort";
     const membership = found === null ? "unknown" : found === true ? "a member" : "no member";
-    return `${verdict}  ${relation} ${shown(value)}: ${membership}${remark(note)}`;
+    return `${label}  ${relation} ${shown(value)}: ${membership}${remark(note)}`;
   }
   if (type === "flag") {
-    return `${verdict}  flag ${filter.key} is ${valueWord(value)}: it is ${valueWord(found)}${remark(note)}`;
+    return `${label}  flag ${filter.key} is ${valueWord(value)}: it is ${valueWord(found)}${remark(note)}`;
   }
   const what = [type === "person" ? "" : type, filter.key ?? "", operator, shown(value)].filter(Boolean);
   const seen = source === "missing" ? "missing" : `found ${shown(found)} (${source})`;
   const why = note ?? (result === "error" ? "values are not comparable" : null);
-  return `${verdict}  ${what.join(" ")}: ${seen}${remark(why)}`;
+  return `${label}  ${what.join(" ")}: ${seen}${remark(why)}`;
 }
 
 function remark(note: string | null): string {
@@ -107,9 +107,9 @@ function remark(note: string | null): string {
 }
 
 function rolloutLine({ percentage, hashed, place, is_in }: ExplainedRollout): string {
-  const verdict = is_in ? "yes" : "no ";
-  if (percentage === 100) return `${verdict}  rollout 100%`;
-  return `${verdict}  rollout ${percentage}%: ${quoted(hashed)} hashes to ${percent(place)}`;
+  const label = is_in ? "yes" : "no ";
+  if (percentage === 100) return `${label}  rollout 100%`;
+  return `${label}  rollout ${percentage}%: ${quoted(hashed)} hashes to ${percent(place)}`;
 }
 
 function variantLines({ variant }: ExplanationBody): string[] {

@@ -84,8 +84,8 @@ function getResult(rule: CohortRule, cohorts: CompiledCohorts, subject: CohortSu
     case "any":
       return rule.rules.some((part) => getResult(part, cohorts, subject) === true);
     case "property": {
-      const verdict = rule.test(subject.person.get(rule.key), subject.clock);
-      return verdict === "error" ? "error" : verdict !== rule.isInverted;
+      const result = rule.test(subject.person.get(rule.key), subject.clock);
+      return result === "error" ? "error" : result !== rule.isInverted;
     }
     case "cohort": {
       const nested = cohorts.get(rule.id);

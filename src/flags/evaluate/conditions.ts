@@ -71,10 +71,10 @@ export function matchesAll(
 ): boolean | Failure {
   let result: boolean | Failure = true;
   for (const filter of filters) {
-    const verdict = testFilter(filter, run);
-    trace?.push(traceFilter(filter, verdict, run));
-    if (result !== true || verdict === true) continue;
-    result = verdict instanceof Failure ? verdict : false;
+    const match = testFilter(filter, run);
+    trace?.push(traceFilter(filter, match, run));
+    if (result !== true || match === true) continue;
+    result = match instanceof Failure ? match : false;
     if (trace === undefined) break;
   }
   return result;
@@ -83,7 +83,7 @@ export function matchesAll(
 function testFilter(filter: CompiledFilter, run: Run): MatchResult | Failure {
   switch (filter.kind) {
     case "person":
-      return run.personVerdict(filter);
+      return run.personResult(filter);
     case "group":
       return filter.test(run.group(filter.groupTypeIndex).get(filter.key), run.clock);
     case "cohort": {
@@ -128,15 +128,15 @@ function traceRollout(flag: CompiledFlag, percentage: number | null, identity: I
   };
 }
 
-function traceFilter(filter: CompiledFilter, verdict: MatchResult | Failure, run: Run): FilterTrace {
+function traceFilter(filter: CompiledFilter, result: MatchResult | Failure, run: Run): FilterTrace {
   const { written } = filter;
   const common = {
     type: typeof written.type === "string" ? written.type : filter.kind,
     key: typeof written.key === "string" ? written.key : null,
     operator: typeof written.operator === "string" ? written.operator : defaultOperator(filter),
     wanted: written.value ?? null,
-    result: getResult(verdict),
-    ...(verdict instanceof Failure ? { note: verdict.description } : {}),
+    result: getResult(result),
+    ...(result instanceof Failure ? { note: result.description } : {}),
   };
   switch (filter.kind) {
     case "person":
@@ -146,7 +146,7 @@ function traceFilter(filter: CompiledFilter, verdict: MatchResult | Failure, run
       return { ...common, found: group.get(filter.key), source: group.sourceOf(filter.key) };
     }
     case "cohort": {
-      const isIn = verdict instanceof Failure ? undefined : (verdict === true) !== filter.isInverted;
+      const isIn = result instanceof Failure ? undefined : (result === true) !== filter.isInverted;
       const name = filter.cohort instanceof Failure ? undefined : `Cohort “${filter.cohort.name}”`;
       return { ...common, found: isIn, source: "cohort", note: common.note ?? name };
     }
@@ -170,8 +170,8 @@ function defaultOperator(filter: CompiledFilter): string {
   return filter.kind === "cohort" ? "in" : "exact";
 }
 
-function getResult(verdict: MatchResult | Failure): FilterTrace["result"] {
-  if (verdict instanceof Failure) return "failed";
-  if (verdict === "error") return "error";
-  return verdict ? "match" : "mismatch";
+function getResult(result: MatchResult | Failure): FilterTrace["result"] {
+  if (result instanceof Failure) return "failed";
+  if (result === "error") return "error";
+  return result ? "match" : "mismatch";
 }

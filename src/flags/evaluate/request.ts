@@ -28,7 +28,7 @@ export class Run {
   private positionsId: string | undefined;
   private positions: HashPositions | undefined;
   private readonly personValues = new Map<string, Json | undefined>();
-  private readonly verdicts: (MatchResult | undefined)[] = [];
+  private readonly results: (MatchResult | undefined)[] = [];
   private readonly groupViews = new Map<number, PropertyView>();
   private readonly groupIdentities = new Map<number, Identity | null>();
 
@@ -59,13 +59,13 @@ export class Run {
   }
 
   /** Whether a filter about the person matches, computed once for all flags with the same filter. */
-  personVerdict({ key, test, slot }: PersonFilter): MatchResult {
+  personResult({ key, test, slot }: PersonFilter): MatchResult {
     if (slot === undefined) return test(this.personValue(key), this.clock);
-    const known = this.verdicts[slot];
+    const known = this.results[slot];
     if (known !== undefined) return known;
-    const verdict = test(this.personValue(key), this.clock);
-    this.verdicts[slot] = verdict;
-    return verdict;
+    const result = test(this.personValue(key), this.clock);
+    this.results[slot] = result;
+    return result;
   }
 
   /** The person's ID for a flag: device, stored override, former ID, distinct ID. Undefined for an unknown device. */

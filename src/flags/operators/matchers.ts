@@ -94,8 +94,8 @@ function whenPresent(ifMissing: boolean, test: (value: Json) => MatchResult): Ma
 
 function not(test: (value: Json) => MatchResult): (value: Json) => MatchResult {
   return (value) => {
-    const verdict = test(value);
-    return verdict === "error" ? "error" : !verdict;
+    const result = test(value);
+    return result === "error" ? "error" : !result;
   };
 }
 

@@ -311,7 +311,7 @@ describe("dates across changes of the clock in Berlin", () => {
 
 describe("hostile values take no time and throw nothing", () => {
   const clock = { now: testNow, timezone: "UTC" };
-  const verdict = (operator: string, wanted: Json, found: Json) =>
+  const result = (operator: string, wanted: Json, found: Json) =>
     compileMatcher(operator, wanted)(found, clock);
   const nested = (depth: number) => {
     let list: Json = true;
@@ -344,7 +344,7 @@ describe("hostile values take no time and throw nothing", () => {
   for (const [name, operator, wanted, found, expected] of cases) {
     test(name, () => {
       const started = performance.now();
-      expect(verdict(operator, wanted, found)).toBe(expected);
+      expect(result(operator, wanted, found)).toBe(expected);
       expect(performance.now() - started).toBeLessThan(5_000);
     });
   }

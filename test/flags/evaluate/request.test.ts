@@ -32,9 +32,9 @@ test("a property is looked up once, also one that there is not, and a filter ask
     },
   } as Partial<PersonFilter> as PersonFilter;
   const shared = { ...filter, slot: 0 };
-  expect([run.personVerdict(shared), run.personVerdict(shared), tests]).toEqual([false, false, 1]);
+  expect([run.personResult(shared), run.personResult(shared), tests]).toEqual([false, false, 1]);
   // One that no other flag asks is not kept.
-  expect([run.personVerdict(filter), run.personVerdict(filter), tests]).toEqual([false, false, 3]);
+  expect([run.personResult(filter), run.personResult(filter), tests]).toEqual([false, false, 3]);
 });
 
 test("where overrides could not be read the distinct id decides, not the id before", () => {

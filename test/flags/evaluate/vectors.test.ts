@@ -96,25 +96,26 @@ describe("operators", () => {
       now: Date.parse(row.clock?.now ?? "2026-01-01T00:00:00Z"),
     };
     const name = `${row.operator} ${JSON.stringify(row.value)} ${row.clock?.timezone ?? ""}`;
-    const verdictOn = (property: Json | undefined) =>
+    const matchResult = (property: Json | undefined) =>
       compileMatcher(row.operator, row.value)(property, clock);
     for (const property of row.matches ?? []) {
       const expected = row.needsBacktracking !== true;
       test(`${name}: ${JSON.stringify(property)} is ${expected}`, () =>
-        expect(verdictOn(property)).toBe(expected));
+        expect(matchResult(property)).toBe(expected));
     }
     for (const property of row.rejects ?? []) {
-      test(`${name}: ${JSON.stringify(property)} is false`, () => expect(verdictOn(property)).not.toBe(true));
+      test(`${name}: ${JSON.stringify(property)} is false`, () =>
+        expect(matchResult(property)).not.toBe(true));
     }
     for (const property of row.errors ?? []) {
       const expected = row.needsBacktracking ? false : "error";
       test(`${name}: ${JSON.stringify(property)} is unusable`, () =>
-        expect(verdictOn(property)).toBe(expected));
+        expect(matchResult(property)).toBe(expected));
     }
-    if (row.matchesMissing) test(`${name}: missing`, () => expect(verdictOn(undefined)).toBe(true));
+    if (row.matchesMissing) test(`${name}: missing`, () => expect(matchResult(undefined)).toBe(true));
     if (row.matchesSecondsBeforeNow !== undefined) {
       const seconds = clock.now / 1000 - row.matchesSecondsBeforeNow;
-      test(`${name}: seconds`, () => expect(verdictOn(seconds)).toBe(true));
+      test(`${name}: seconds`, () => expect(matchResult(seconds)).toBe(true));
     }
   }
 
