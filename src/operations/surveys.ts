@@ -215,11 +215,15 @@ const listAllSurveys = listOperation({
     },
   },
   http: { method: "GET", path: "/surveys", answer: "One page of surveys." },
-  input: object({}),
+  input: object({ search: optional(string({ blank: true, description: "Part of the name." })) }),
   output: pageOf("SurveyPage", SurveyBody),
   example,
-  run: (context: Context, { limit, offset }) => {
-    const all = listSurveys(context.stores.metadata.db, context.project.id);
+  readQuery: (query) => ({ search: query.get("search") ?? undefined }),
+  run: (context: Context, { limit, offset, search = "" }) => {
+    const wanted = search.trim().toLowerCase();
+    const all = listSurveys(context.stores.metadata.db, context.project.id).filter((of) =>
+      of.name.toLowerCase().includes(wanted),
+    );
     const finder = users(context);
     return slicePage(all, { limit, offset }, (of) => body(context, of, finder));
   },
@@ -304,6 +308,23 @@ const updateOneSurvey = operation({
     body(context, updateSurvey(context.stores, getExperimentActor(context), id, input), users(context)),
 });
 
+/** As Terraform's provider updates surveys. */
+const replaceOneSurvey = operation({
+  id: "surveys.replace",
+  on: "project",
+  scope: "survey:write",
+  tag,
+  summary: "Replace a survey",
+  description: "Like PATCH, but `name`, `type` and `questions` are required.",
+  http: { method: "PUT", path: "/surveys/:id", answer: "The survey." },
+  input: object({ id: uuid(), name, type, questions, ...editable }),
+  inputExample: { name: "Satisfaction", type: "popover", questions: [exampleQuestion] },
+  output: SurveyBody,
+  example,
+  run: (context: Context, { id, ...input }) =>
+    body(context, updateSurvey(context.stores, getExperimentActor(context), id, input), users(context)),
+});
+
 /** Commands of their own; the route is that of `surveys.update`. */
 export const startSurvey = {
   ...updateOneSurvey,
@@ -351,5 +372,6 @@ export const surveyOperations = [
   createNewSurvey,
   getOneSurvey,
   updateOneSurvey,
+  replaceOneSurvey,
   deleteOneSurvey,
 ];

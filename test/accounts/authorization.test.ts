@@ -87,6 +87,7 @@ const expectedScopes: Record<string, string> = {
   [`POST ${P}/surveys`]: "survey:write",
   [`GET ${P}/surveys/:id`]: "survey:read",
   [`PATCH ${P}/surveys/:id`]: "survey:write",
+  [`PUT ${P}/surveys/:id`]: "survey:write",
   [`DELETE ${P}/surveys/:id`]: "survey:write",
   [`GET ${P}/early_access_feature`]: "early_access_feature:read",
   [`POST ${P}/early_access_feature`]: "early_access_feature:write",

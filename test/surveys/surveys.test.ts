@@ -235,3 +235,24 @@ test("texts are shown as text, and visitors need the project key", async () => {
   const headers = { "if-none-match": first.headers.get("etag")! };
   expect((await fetch(`${url}?token=${server.token}`, { headers })).status).toBe(304);
 });
+
+test("PUT changes a survey as Terraform's provider does, and surveys are found by part of their name", async () => {
+  const { body } = await create({ name: "Provisioned", description: "Kept.", responses_limit: 5 });
+  const path = `/surveys/${body.id}/`;
+  const questions = [{ type: "open", question: "Why?" }];
+  const sent = {
+    name: "Provisioned again",
+    type: "popover",
+    questions,
+    responses_limit: null,
+    linked_flag_id: null,
+  };
+  expect(await api(path, { method: "PUT", body: sent })).toMatchObject({
+    status: 200,
+    body: { name: "Provisioned again", description: "Kept.", responses_limit: null },
+  });
+  const incomplete = await api(path, { method: "PUT", body: { name: "x", type: "popover" } });
+  expect(incomplete).toMatchObject({ status: 400, body: { attr: "questions", code: "required" } });
+  const found = async (search: string) => (await api(`/surveys/?search=${search}`)).body.count;
+  expect([await found("provisioned%20AGAIN"), await found("no%20such")]).toEqual([1, 0]);
+});
