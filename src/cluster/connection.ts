@@ -227,7 +227,7 @@ export class Postgres {
 const textArray = 1009;
 
 /** PostgreSQL array literal. */
-function formatList(list: readonly (string | null)[]): string {
+export function formatList(list: readonly (string | null)[]): string {
   const quoted = list.map((text) => (text === null ? "NULL" : `"${text.replace(/["\\]/g, "\\$&")}"`));
   return `{${quoted.join(",")}}`;
 }
