@@ -124,7 +124,7 @@ describe.each([
     const columnar = readFileSync(second.path);
     const expectCorruption = async (at: number) => {
       const { corruption } = await readArchived(second);
-      expect({ at, damage: corruption }).toMatchObject({
+      expect({ at, corruption }).toMatchObject({
         at,
         corruption: { code: "segment_damaged", last: 20_000 },
       });

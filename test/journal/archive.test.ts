@@ -220,7 +220,7 @@ describe("damage", () => {
       // A frame ends in a sum of what the blocks' hashes prove already: that may be wrong if all entries are right.
       if (corruption === undefined) expect({ at, segments }).toEqual({ at, segments: whole.segments });
       else
-        expect({ at, damage: corruption }).toMatchObject({
+        expect({ at, corruption }).toMatchObject({
           at,
           corruption: { code: "segment_damaged", last: 30 },
         });
@@ -238,7 +238,7 @@ describe("damage", () => {
     for (const bytes of lengths) {
       writeFileSync(file.path, whole.subarray(0, bytes));
       const { corruption } = await readArchived(file);
-      expect({ bytes, damage: corruption }).toMatchObject({ bytes, corruption: { code: "segment_damaged" } });
+      expect({ bytes, corruption }).toMatchObject({ bytes, corruption: { code: "segment_damaged" } });
     }
   });
 
