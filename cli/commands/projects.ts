@@ -1,34 +1,32 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Command, InvalidArgumentError, Option } from "commander";
-import type { Project } from "../../src/accounts/project-directory.ts";
-import { type KeyKind, previousKey } from "../../src/accounts/project-keys.ts";
-import {
-  archiveProject,
-  assertNotLastProject,
-  createProject,
-  graceSecondsMax,
-  revokePreviousKey,
-  rotateProjectKey,
-  rotateSecretKey,
-  updateProject,
-} from "../../src/accounts/projects.ts";
+import type { FullProjectBody } from "../../src/accounts/api/project-schemas.ts";
+import { archiveProject, graceSecondsMax } from "../../src/accounts/projects.ts";
+import { AppError } from "../../src/lib/errors.ts";
 import { DateTime, nullable, strictObject } from "../../src/lib/schema.ts";
-import { retentionDaysMax } from "../../src/lib/setting-types.ts";
+import { InvalidSettingError, retentionDaysMax } from "../../src/lib/setting-types.ts";
+import type { Caller, Members, Operation } from "../../src/operations/operation.ts";
+import {
+  revokePublicKey,
+  revokeSecretKey,
+  rotatePublicKey,
+  rotateSecretKeyOf,
+} from "../../src/operations/project-keys.ts";
+import {
+  createProjectInOrganization,
+  getProject,
+  listAllProjects,
+  updateOneProject,
+} from "../../src/operations/projects.ts";
+import type { PersonReader } from "../../src/persons/person-reader.ts";
 import { changeTime } from "../cluster-stores.ts";
 import { withJson } from "../json-schema.ts";
+import { withCaller } from "../operations/command.ts";
+import { LocalStores } from "../operations/local-stores.ts";
+import { type CallOptions, getServer, withServer } from "../operations/server.ts";
 import { parseDuration, positiveInteger, print, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
-import {
-  osUserAuthor,
-  resolveOrganization,
-  resolveProject,
-  resolveProjects,
-  withMetadata,
-} from "../stores.ts";
-
-interface Options {
-  json?: true;
-}
+import { osUserAuthor, resolveProject, resolveProjects, withMetadata } from "../stores.ts";
 
 const ProjectRecord = strictObject({
   id: Type.Integer(),
@@ -53,24 +51,63 @@ const ProjectWithSecret = strictObject({
   secret_api_key: Type.String({ pattern: "^phs_" }),
 });
 
-function record(project: Project): Static<typeof ProjectRecord> {
-  const now = new Date();
-  const former = previousKey(project, "public", now);
+type FullProject = Static<typeof FullProjectBody>;
+
+function record(project: FullProject): Static<typeof ProjectRecord> {
   return {
     id: project.id,
     uuid: project.uuid,
-    organization: project.organizationId,
+    organization: project.organization,
     name: project.name,
-    api_key: project.apiToken,
+    api_key: project.api_token,
     timezone: project.timezone,
-    api_key_backup: former?.token ?? null,
-    api_key_backup_ends_at: former?.endsAt.toISOString() ?? null,
-    secret_api_key_backup_ends_at: previousKey(project, "secret", now)?.endsAt.toISOString() ?? null,
-    events_retention_days: project.eventsRetentionDays,
-    created_at: project.createdAt.toISOString(),
-    archived_at: project.archivedAt?.toISOString() ?? null,
+    api_key_backup: project.api_token_backup,
+    api_key_backup_ends_at: project.api_token_backup_use?.ends_at ?? null,
+    secret_api_key_backup_ends_at: project.secret_api_token_backup_use?.ends_at ?? null,
+    events_retention_days: project.events_retention_days,
+    created_at: project.created_at,
+    archived_at: project.archived_at,
   };
 }
+
+class SecretKeyHiddenError extends AppError {
+  readonly code = "secret_hidden";
+  override readonly hint = "Use an unrestricted key with the scope * of an admin or owner.";
+}
+
+/** @throws {SecretKeyHiddenError} */
+function secretOf({ id, secret_api_token: secret }: FullProject): string {
+  if (secret !== null) return secret;
+  throw new SecretKeyHiddenError(`The API key may not see the secret key of project ${id}.`);
+}
+
+const recordWithSecret = (project: FullProject) => ({
+  ...record(project),
+  secret_api_key: secretOf(project),
+});
+
+/** Commands print no group types, so that they work without `people.sqlite`. */
+class ProjectStores extends LocalStores {
+  override get persons(): PersonReader {
+    return { groupTypes: async () => [] } as Partial<PersonReader> as PersonReader;
+  }
+}
+
+/** Runs operations where the options select. */
+const withProjects = (of: Operation, options: CallOptions, work: (caller: Caller) => Promise<void>) =>
+  withCaller(of, options, work, (metadata) => new ProjectStores(metadata, options));
+
+/** Runs one operation of a project. */
+const inProject = (
+  id: number,
+  of: Operation,
+  input: Members,
+  options: CallOptions,
+  show: (project: FullProject) => void,
+) =>
+  withProjects(listAllProjects, options, async (caller) => {
+    show((await caller.in(id).call(of, input)) as FullProject);
+  });
 
 const list = withJson(
   withSettings(new Command("list"), ["data-dir"]),
@@ -81,18 +118,27 @@ const list = withJson(
   .option("--all", "include archived projects")
   .addHelpText("after", "\nExample:\n  flagkeep projects list --all --json")
   .action(
-    run((options: Options & { all?: true }) =>
-      withMetadata(options, ({ projects }) => {
-        const found = projects.list({ includeArchived: options.all });
-        if (options.json) return printJson(found.map(record));
+    run((options: CallOptions & { all?: true }) =>
+      withProjects(listAllProjects, options, async (caller) => {
+        if (options.all && getServer(options) !== undefined)
+          throw new InvalidSettingError(
+            "--all needs the data directory: a server shows unarchived projects.",
+          );
+        const listed = (await caller.list(listAllProjects, { archived: false })) as { id: number }[];
+        const archived = options.all ? await caller.list(listAllProjects, { archived: true }) : [];
+        const ids = [...listed, ...(archived as { id: number }[])].map(({ id }) => id);
+        const found: Static<typeof ProjectRecord>[] = [];
+        for (const id of ids.sort((one, other) => one - other))
+          found.push(record((await caller.in(id).call(getProject, {})) as FullProject));
+        if (options.json) return printJson(found);
         printTable(
           ["id", "name", "project key", "time zone", "state"],
           found.map((project) => [
             String(project.id),
             project.name,
-            project.apiToken,
+            project.api_key,
             project.timezone,
-            project.archivedAt === null ? "open" : "archived",
+            project.archived_at === null ? "open" : "archived",
           ]),
         );
       }),
@@ -113,19 +159,14 @@ const create = withJson(
     '\nExamples:\n  flagkeep projects create Shop\n  flagkeep projects create "Web shop" --timezone Europe/Berlin --json',
   )
   .action(
-    run((name: string, options: Options & { timezone: string; organization?: string }) =>
-      withMetadata(options, (metadata) => {
-        const organizationId = resolveOrganization(metadata, options.organization).id;
-        const created = createProject(
-          metadata,
-          { organizationId, name, timezone: options.timezone },
-          osUserAuthor(),
-          changeTime(),
-        );
-        if (options.json) return printJson({ ...record(created), secret_api_key: created.secretToken });
+    run((name: string, options: CallOptions & { timezone: string }) =>
+      withProjects(createProjectInOrganization, options, async (caller) => {
+        const input = { name, timezone: options.timezone };
+        const created = (await caller.call(createProjectInOrganization, input)) as FullProject;
+        if (options.json) return printJson(recordWithSecret(created));
         print(`Project          ${created.name} (${created.id})`);
-        print(`Project API key  ${created.apiToken}`);
-        print(`Secret API key   ${created.secretToken}`);
+        print(`Project API key  ${created.api_token}`);
+        print(`Secret API key   ${secretOf(created)}`);
       }),
     ),
   );
@@ -140,10 +181,8 @@ const rename = withJson(
   .argument("<name>", "new name")
   .addHelpText("after", '\nExample:\n  flagkeep projects rename 2 "Web shop"')
   .action(
-    run((id: number, name: string, options: Options) =>
-      withMetadata(options, (metadata) => {
-        resolveProjects(metadata, id);
-        const project = updateProject(metadata, id, { name }, osUserAuthor(), changeTime());
+    run((id: number, name: string, options: CallOptions) =>
+      inProject(id, updateOneProject, { name }, options, (project) => {
         if (options.json) return printJson(record(project));
         print(`Project ${project.id} is now called ${project.name}.`);
       }),
@@ -163,11 +202,17 @@ const showKey = withJson(
     "\nExamples:\n  flagkeep projects show-key\n  flagkeep projects show-key 2 --secret --json",
   )
   .action(
-    run((id: number | undefined, options: Options & { secret?: true }) =>
-      withMetadata(options, (metadata) => {
-        const project = resolveProject(metadata, id, "its ID after `show-key`");
-        if (options.json) return printJson({ ...record(project), secret_api_key: project.secretToken });
-        print(options.secret ? project.secretToken : project.apiToken);
+    run((id: number | undefined, options: CallOptions & { secret?: true }) =>
+      withProjects(listAllProjects, options, async (caller) => {
+        const chosen =
+          getServer(options) === undefined
+            ? withMetadata(options, (metadata) => resolveProject(metadata, id, "its ID after `show-key`").id)
+            : id;
+        // On a server, without an id, the current project of the key's user.
+        const of = chosen === undefined ? caller : caller.in(chosen);
+        const project = (await of.call(getProject, {})) as FullProject;
+        if (options.json) return printJson(recordWithSecret(project));
+        print(options.secret ? secretOf(project) : project.api_token);
       }),
     ),
   );
@@ -181,12 +226,11 @@ const graceOption = (fallback: string) =>
     })
     .default(parseDuration(fallback), fallback);
 
-function printOldKey(project: Project, kind: KeyKind): void {
-  const former = previousKey(project, kind, new Date());
+function printOldKey(former: FullProject["api_token_backup_use"]): void {
   print(
-    former === undefined
+    former === null
       ? "The old key is rejected from now on."
-      : `The old key is valid until ${former.endsAt.toISOString()}; \`flagkeep status\` shows its usage.`,
+      : `The old key is valid until ${former.ends_at}; \`flagkeep status\` shows its usage.`,
   );
 }
 
@@ -203,16 +247,11 @@ const rotateKey = withJson(
     "\nExamples:\n  flagkeep projects rotate-key 2\n  flagkeep projects rotate-key 2 --grace 30d --json\n  flagkeep projects rotate-key 2 --grace 0",
   )
   .action(
-    run((id: number, options: Options & { grace: number }) =>
-      withMetadata(options, (metadata) => {
-        resolveProjects(metadata, id);
-        const project = rotateProjectKey(metadata, id, osUserAuthor(), {
-          graceSeconds: options.grace,
-          now: changeTime(),
-        });
+    run((id: number, options: CallOptions & { grace: number }) =>
+      inProject(id, rotatePublicKey, { grace_seconds: options.grace }, options, (project) => {
         if (options.json) return printJson(record(project));
-        print(project.apiToken);
-        printOldKey(project, "public");
+        print(project.api_token);
+        printOldKey(project.api_token_backup_use);
       }),
     ),
   );
@@ -230,20 +269,11 @@ const endOldKey = withJson(
     "\nExamples:\n  flagkeep projects revoke-old-key 2\n  flagkeep projects revoke-old-key 2 --secret",
   )
   .action(
-    run((id: number, options: Options & { secret?: true }) =>
-      withMetadata(options, (metadata) => {
-        resolveProjects(metadata, id);
-        const project = revokePreviousKey(
-          metadata,
-          id,
-          options.secret ? "secret" : "public",
-          osUserAuthor(),
-          changeTime(),
-        );
+    run((id: number, options: CallOptions & { secret?: true }) =>
+      inProject(id, options.secret ? revokeSecretKey : revokePublicKey, {}, options, (project) => {
         if (options.json) return printJson(record(project));
-        print(
-          `Only the current ${options.secret ? "secret " : ""}key of project ${project.id} is valid from now on.`,
-        );
+        const kind = options.secret ? "secret " : "";
+        print(`Only the current ${kind}key of project ${project.id} is valid from now on.`);
       }),
     ),
   );
@@ -265,16 +295,8 @@ const retention = withJson(
     "\nExamples:\n  flagkeep projects retention 2 400d\n  flagkeep projects retention 2 never\n  flagkeep projects retention 2 default",
   )
   .action(
-    run((id: number, days: { days: number | null }, options: Options) =>
-      withMetadata(options, (metadata) => {
-        resolveProjects(metadata, id);
-        const project = updateProject(
-          metadata,
-          id,
-          { eventsRetentionDays: days.days },
-          osUserAuthor(),
-          changeTime(),
-        );
+    run((id: number, days: { days: number | null }, options: CallOptions) =>
+      inProject(id, updateOneProject, { events_retention_days: days.days }, options, (project) => {
         if (options.json) return printJson(record(project));
         const retained =
           days.days === null
@@ -308,16 +330,11 @@ const rotateSecret = withJson(
     "\nExamples:\n  flagkeep projects rotate-secret 2 --json\n  flagkeep projects rotate-secret 2 --grace 1d",
   )
   .action(
-    run((id: number, options: Options & { grace: number }) =>
-      withMetadata(options, (metadata) => {
-        resolveProjects(metadata, id);
-        const project = rotateSecretKey(metadata, id, osUserAuthor(), {
-          graceSeconds: options.grace,
-          now: changeTime(),
-        });
-        if (options.json) return printJson({ ...record(project), secret_api_key: project.secretToken });
-        print(project.secretToken);
-        printOldKey(project, "secret");
+    run((id: number, options: CallOptions & { grace: number }) =>
+      inProject(id, rotateSecretKeyOf, { grace_seconds: options.grace }, options, (project) => {
+        if (options.json) return printJson(recordWithSecret(project));
+        print(secretOf(project));
+        printOldKey(project.secret_api_token_backup_use);
       }),
     ),
   );
@@ -333,16 +350,31 @@ const archive = withJson(
   .option("--force", "also archive the last active project")
   .addHelpText("after", "\nExamples:\n  flagkeep projects archive 2\n  flagkeep projects archive 2 --undo")
   .action(
-    run((id: number, options: Options & { undo?: true; force?: true }) =>
-      withMetadata(options, (metadata) => {
-        resolveProjects(metadata, id);
-        if (!options.undo && !options.force) assertNotLastProject(metadata, id);
-        const project = archiveProject(metadata, id, !options.undo, osUserAuthor(), changeTime());
+    run((id: number, options: CallOptions & { undo?: true; force?: true }) => {
+      const archived = !options.undo;
+      if (options.force) forceArchive(id, archived, options);
+      const of = options.force ? getProject : updateOneProject;
+      return inProject(id, of, options.force ? {} : { archived }, options, (project) => {
         if (options.json) return printJson(record(project));
         print(`Project ${project.id} (${project.name}) is ${options.undo ? "active again" : "archived"}.`);
-      }),
-    ),
+      });
+    }),
   );
+
+/** Archives the last active project too, which the API rejects. @throws {InvalidSettingError} on a server. */
+function forceArchive(id: number, archived: boolean, options: CallOptions): void {
+  if (getServer(options) !== undefined)
+    throw new InvalidSettingError(
+      "--force needs the data directory: a server keeps the last active project.",
+    );
+  withMetadata(options, (metadata) => {
+    resolveProjects(metadata, id);
+    archiveProject(metadata, id, archived, osUserAuthor(), changeTime());
+  });
+}
+
+for (const command of [list, create, rename, showKey, rotateKey, endOldKey, rotateSecret, retention, archive])
+  withServer(command);
 
 export const projects = new Command("projects")
   .description("Create, list and update projects; a running server applies changes immediately.")

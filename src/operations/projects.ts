@@ -240,7 +240,7 @@ const listProjectsOfOrganization = listOperation({
     page(context, input, [context.organization.id]),
 });
 
-const createProjectInOrganization = operation({
+export const createProjectInOrganization = operation({
   id: "organizations.projects.create",
   on: "organization",
   scope: "project:write",
@@ -262,7 +262,7 @@ const createProjectInOrganization = operation({
     create(context, context.organization.id, input),
 });
 
-const getProject = operation({
+export const getProject = operation({
   ...ofProject,
   id: "projects.get",
   scope: "project:read",
@@ -273,7 +273,7 @@ const getProject = operation({
   run: (context: InProject) => projectResponse(context, context.project),
 });
 
-const updateOneProject = operation({
+export const updateOneProject = operation({
   ...ofProject,
   id: "projects.update",
   scope: "project:write",
@@ -309,7 +309,8 @@ const updateOneProject = operation({
       flagViews,
     };
     const { id, organizationId, archivedAt } = project;
-    if (archivedAt !== null && archived !== false) throw notFound("Project not found.");
+    if (actor.kind === "user" && archivedAt !== null && archived !== false)
+      throw notFound("Project not found.");
     if (isForAdmins(changedFields(input, project)) || archivedAt !== null)
       assertAdminOf(context, organizationId);
     if (isLoosened(project.approvals, approvals)) assertMayGrantFlags(actor);
