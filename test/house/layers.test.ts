@@ -124,6 +124,53 @@ test("no folders import each other in a cycle", () => {
   expect(cycles(byFolder(imports))).toEqual([]);
 });
 
+/** Subfolders that import their folder and are imported by it: the subject is split between both. Add none. */
+const entangled = [
+  "cli/commands",
+  "cli/operations",
+  "src/accounts/webhooks",
+  "src/events/duckdb",
+  "src/events/insights",
+  "src/events/query",
+  "src/events/web",
+  "src/experiments/api",
+  "src/import/lookup",
+  "src/ingestion/scan",
+  "src/lib/json",
+  "src/lib/values",
+  "src/operate/scrub",
+  "src/operate/webhooks",
+  "src/persons/spikes",
+  "src/serve/workers",
+];
+
+/** Subfolders that import files above them and are imported by these. */
+function entangledIn(imports: ReadonlyMap<string, readonly string[]>): string[] {
+  const up = new Set<string>();
+  const down = new Set<string>();
+  for (const [file, targets] of imports) {
+    const from = dirname(file);
+    for (const to of targets.map(dirname)) {
+      if (from.startsWith(`${to}/`)) up.add(from);
+      if (to.startsWith(`${from}/`)) down.add(to);
+    }
+  }
+  return [...up].filter((folder) => down.has(folder)).sort();
+}
+
+test("a subfolder stands above or below the files of its folder, not both", () => {
+  expect(entangledIn(imports).filter((folder) => !entangled.includes(folder))).toEqual([]);
+});
+
+test("a subfolder on both sides of its folder is found", () => {
+  const both = new Map([
+    ["src/a/one.ts", ["src/a/b/two.ts", "src/a/c/three.ts"]],
+    ["src/a/b/two.ts", ["src/a/four.ts"]],
+    ["src/a/c/three.ts", ["src/lib/five.ts"]],
+  ]);
+  expect(entangledIn(both)).toEqual(["src/a/b"]);
+});
+
 test("private members are written `private`, not `#`", async () => {
   const marked: string[] = [];
   for (const file of imports.keys()) {

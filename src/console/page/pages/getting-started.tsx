@@ -18,7 +18,7 @@ import { readFlags } from "../model/flags.ts";
 import type { InstanceStatus } from "../model/instance.ts";
 import { useLive } from "../model/live.ts";
 import { snippets } from "../model/snippets.ts";
-import { firstFilters } from "./new-flag.tsx";
+import { firstFilters } from "./flags/new-flag.tsx";
 
 const w = messages.start;
 const helpAfterMs = 60_000;

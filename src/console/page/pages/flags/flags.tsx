@@ -32,8 +32,8 @@ const BulkBar = lazyPage<Parameters<typeof import("./bulk.tsx").BulkBar>[0]>(
   () => import("./bulk.tsx").then(({ BulkBar }) => BulkBar),
   NotLoaded,
 );
-const NewFlag = lazyPage<Parameters<typeof import("../new-flag.tsx").NewFlag>[0]>(
-  () => import("../new-flag.tsx").then(({ NewFlag }) => NewFlag),
+const NewFlag = lazyPage<Parameters<typeof import("./new-flag.tsx").NewFlag>[0]>(
+  () => import("./new-flag.tsx").then(({ NewFlag }) => NewFlag),
   NotLoaded,
 );
 /** Loaded when a user starts a clean-up. */

@@ -1,14 +1,14 @@
 /** Creates a flag: key and initial release conditions. */
 
 import { useState } from "preact/hooks";
-import { Dialog } from "../components/dialog.tsx";
-import { Field, Segments, ShareField } from "../components/fields.tsx";
-import { Button } from "../components/primitives.tsx";
-import { type ApiError, request, toApiError } from "../lib/api.ts";
-import { useAddress } from "../lib/router.ts";
-import { inProject } from "../lib/session.ts";
-import { messages } from "../messages/index.ts";
-import type { Flag } from "../model/flags.ts";
+import { Dialog } from "../../components/dialog.tsx";
+import { Field, Segments, ShareField } from "../../components/fields.tsx";
+import { Button } from "../../components/primitives.tsx";
+import { type ApiError, request, toApiError } from "../../lib/api.ts";
+import { useAddress } from "../../lib/router.ts";
+import { inProject } from "../../lib/session.ts";
+import { messages } from "../../messages/index.ts";
+import type { Flag } from "../../model/flags.ts";
 
 const w = messages.flags.create;
 
