@@ -94,7 +94,7 @@ describe.skipIf(chromiumPath === undefined)("experiments", () => {
     await form.getByLabel("Tolerance").fill("10");
     await looksRight(page);
     await form.getByRole("button", { name: "Add metric" }).press("Enter");
-    await page.getByText(/Last 14 days: \d+% per person/).waitFor();
+    await page.getByText(/Last two weeks: \d+% per person/).waitFor();
     await page.getByRole("button", { name: "Continue" }).press("Enter");
 
     await page.getByRole("heading", { level: 2, name: "Running time" }).waitFor();

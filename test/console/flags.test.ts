@@ -481,7 +481,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     );
     const { page, context, errors } = await open();
     await page.goto(`/console/flags/${flag.id}?tab=evaluations`);
-    await page.getByText("2 evaluations in 14 days.").waitFor();
+    await page.getByText("2 evaluations in 2 weeks.").waitFor();
     await page.getByRole("row", { name: /^posthog-node 9\.0\.0 2/ }).waitFor();
     expect(await page.getByText("1.0.0").count()).toBe(0);
     await page.getByText(/First evaluated: .*Last evaluated: (just now|\d+ seconds ago)/).waitFor();

@@ -32,6 +32,7 @@ function textsIn(part: unknown, name: string, values: unknown[]): [name: string,
 
 /** Parts of texts that the terms of the field replace. */
 const replacedPhrases = [
+  "14 days",
   "Three steps, and",
   "Waiting for it to be asked",
   "Make a flag",

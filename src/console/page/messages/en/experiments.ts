@@ -52,7 +52,7 @@ export const experiments = {
   minimumHelp: "Below it, results have no verdict.",
   effect: "Smallest effect to detect",
   rate: "New people per day",
-  rateHelp: "Default: people with any event, per day over the last 14 days.",
+  rateHelp: "Default: people with any event, per day over the last two weeks.",
   planNeedsMetric: "Add a primary metric to calculate the running time.",
   plan: (effect: number, people: string, perVariant: string) =>
     `To detect a change of ${effect}%: ${people}, ${perVariant} per variant.`,
@@ -207,7 +207,7 @@ export const experiments = {
   deleteNamed: (name: string) => `Delete ${name}`,
   removePart: (name: string) => `Remove ${name}`,
   saved: "Saved metric",
-  baseline: (value: string, rate: string) => `Last 14 days: ${value} per person, ${rate} people a day`,
+  baseline: (value: string, rate: string) => `Last two weeks: ${value} per person, ${rate} people a day`,
   event: "Event",
   type: "Type",
   types: { funnel: "Conversion", mean: "Mean per person", ratio: "Ratio", retention: "Retention" },

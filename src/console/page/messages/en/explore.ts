@@ -86,7 +86,7 @@ export const explore = {
   ranges: {
     "-24h": "24 hours",
     "-7d": "7 days",
-    "-14d": "14 days",
+    "-14d": "2 weeks",
     "-30d": "30 days",
     "-90d": "90 days",
     "-180d": "180 days",

@@ -2,6 +2,9 @@
 
 import { counted, number, percent } from "../../lib/format.ts";
 
+/** Named as the ranges of Explore. */
+const spanOf = (days: number) => (days === 14 ? "2 weeks" : counted(days, "day", "days"));
+
 export const flag = {
   tabs: {
     release: "Release",
@@ -260,10 +263,10 @@ export const flag = {
     library: "SDK",
     first: "First evaluated",
     last: "Last evaluated",
-    days: (count: number) => counted(count, "day", "days"),
+    days: spanOf,
     range: "Range",
     summary: (total: number, days: number) =>
-      `${counted(total, "evaluation", "evaluations")} in ${counted(days, "day", "days")}.`,
+      `${counted(total, "evaluation", "evaluations")} in ${spanOf(days)}.`,
     status: "Status",
     dashboard: "Open its dashboard",
     exposures: "People per value",

@@ -52,7 +52,7 @@ export const flags = {
     title: (index: number, all: number) => `Remove stale flags: ${number(index)} of ${number(all)}`,
     why: "Why it is stale",
     lastAsked: "Last evaluated",
-    asks: (count: number) => `${counted(count, "evaluation", "evaluations")} in 14 days`,
+    asks: (count: number) => `${counted(count, "evaluation", "evaluations")} (14 d)`,
     dependents: "Flags that depend on it",
     noDependents: "None",
     code: "Code to remove",
@@ -128,7 +128,7 @@ export const flags = {
   },
   restore: "Restore",
   restored: (key: string) => `${key} restored`,
-  sparkline: (total: number) => `${number(total)} in 14 days`,
+  sparkline: (total: number) => `${number(total)} (14 d)`,
   create: {
     title: "New flag",
     key: "Key",

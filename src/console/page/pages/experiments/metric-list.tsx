@@ -185,7 +185,7 @@ interface Plan {
 /** Any effect: only the baseline of the answer is shown. */
 const anyEffect = 0.1;
 
-/** The metric's value over the last 14 days. */
+/** The metric's value over the last two weeks. */
 function Baseline({ metric }: { metric: Metric }) {
   const { uuid: _, ...body } = metric;
   const plan = useBackgroundResource<Plan>(
