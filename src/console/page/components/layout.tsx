@@ -35,6 +35,7 @@ import { menuGroups, type PageName } from "./menu-pages.ts";
 import { Page } from "./page.tsx";
 import { Palette } from "./palette.tsx";
 import { Button } from "./primitives.tsx";
+import { ProjectSwitcher } from "./project-switcher.tsx";
 import { ErrorState, Rows } from "./states.tsx";
 import { Toasts } from "./toast.tsx";
 
@@ -96,25 +97,7 @@ export function Layout({ children }: { children: ComponentChildren }) {
         <a class="brand" href={to("")}>
           <MarkAndName />
         </a>
-        {projects.value.length > 1 ? (
-          <select
-            class="project-choice"
-            aria-label={w.project}
-            value={project.value?.id}
-            onChange={(event) => {
-              chooseProject(Number(event.currentTarget.value));
-              route(to(current || "flags"));
-            }}
-          >
-            {projects.value.map(({ id, name }) => (
-              <option key={id} value={id} selected={id === project.value?.id}>
-                {name}
-              </option>
-            ))}
-          </select>
-        ) : (
-          <span class="project-name">{project.value?.name}</span>
-        )}
+        <ProjectSwitcher page={current || "flags"} />
         <button type="button" class="jump" onClick={() => setPaletteOpen(true)}>
           <Icon name="search" />
           <span>{w.search}</span>

@@ -1,6 +1,6 @@
 /** Project settings: name, time zone, keys, archiving. */
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { ConfirmDialog } from "../../components/confirm.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { Checkbox, Field, Segments, Select } from "../../components/fields.tsx";
@@ -72,14 +72,17 @@ function Archived({ disabledReason }: { disabledReason: string | false }) {
 }
 
 function Parts({ stored, resource }: { stored: Project; resource: Resource<Project> }) {
-  const { go } = useAddress();
+  const { go, query } = useAddress();
   const [name, setName] = useState(stored.name);
   const [timezone, setTimezone] = useState(stored.timezone);
   const [weekStart, setWeekStart] = useState(String(stored.week_start_day ?? 1));
   const [anonymizes, setAnonymizes] = useState(stored.anonymize_ips);
   const [countsScreens, setCountsScreens] = useState(stored.count_screens);
   const [isArchiving, setArchiving] = useState(false);
-  const [isMaking, setMaking] = useState(false);
+  const [isMaking, setMaking] = useState(query.new === "project");
+  useEffect(() => {
+    if (query.new === "project") setMaking(true);
+  }, [query.new]);
   const [newName, setNewName] = useState("");
   const disabledReason = !isAdmin.value && messages.frame.onlyAdmins;
   const change = async (work: Promise<Project>, done: string) => {
