@@ -92,6 +92,6 @@ const result = await Bun.build({
 for (const message of result.logs) console.error(message);
 if (!result.success) process.exit(1);
 page.assertEmbedded();
-client.assertMended();
+client.assertPatched();
 scanner.assertEmbedded();
 console.log(`${values.outfile}: ${Math.round((Bun.file(values.outfile).size / 1e6) * 10) / 10} MB`);

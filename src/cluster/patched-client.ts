@@ -47,7 +47,7 @@ const mends: Record<string, [from: string, to: string][]> = {
 };
 
 /** A plugin that patches the client's sources as they are loaded, and a check that all were patched. */
-export function patchedClient(): { plugin: BunPlugin; assertMended: () => void } {
+export function patchedClient(): { plugin: BunPlugin; assertPatched: () => void } {
   const repaired = new Set<string>();
   const plugin: BunPlugin = {
     name: "mended-postgres-client",
@@ -67,5 +67,5 @@ export function patchedClient(): { plugin: BunPlugin; assertMended: () => void }
   const assertRepaired = () => {
     if (repaired.size !== Object.keys(mends).length) throw new Error("The PostgreSQL client is not patched.");
   };
-  return { plugin, assertMended: assertRepaired };
+  return { plugin, assertPatched: assertRepaired };
 }

@@ -63,7 +63,7 @@ export class ReplicaReader {
   async readPages(): Promise<boolean> {
     return await this.postgres.transaction(async (t, extend) => {
       await t`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`;
-      const { there, folded, toldFrom: unsentFrom, newest, foldedId } = await this.head(t);
+      const { there, folded, unsentFrom, newest, foldedId } = await this.head(t);
       const { name } = this.store;
       let { position } = this.file;
       const here = this.file.state.revision;
@@ -138,7 +138,7 @@ export class ReplicaReader {
     const mine = this.file.tables.unshipped();
     const cancels = preserved === "none" && mine.length > 0;
     if (here === there && !cancels) {
-      this.tellTaken(undefined);
+      this.reportApplied(undefined);
       return there;
     }
     const own = new Set(mine.map(getName));
@@ -162,12 +162,12 @@ export class ReplicaReader {
         this.file.setState({ revision: there, commit_id: newest });
       })
       .immediate();
-    this.tellTaken(isBack);
+    this.reportApplied(isBack);
     return there;
   }
 
   /** @param isBack undefined: nothing was applied since the last page */
-  private tellTaken(isBack: boolean | undefined): void {
+  private reportApplied(isBack: boolean | undefined): void {
     const pending = this.isBackPending;
     this.isBackPending = undefined;
     if (isBack !== undefined || pending !== undefined)
@@ -196,7 +196,7 @@ export class ReplicaReader {
     return {
       there,
       folded: Number(row!.folded),
-      toldFrom: unsentFrom,
+      unsentFrom,
       newest: row!.newest as string | null,
       foldedId: row!.folded_id as string | null,
     };

@@ -74,12 +74,12 @@ const UsageDashboardBody = named(
   }),
 );
 
-type OutcomeRecord = Static<typeof UsageDashboardBody>;
+type UsageDashboardRecord = Static<typeof UsageDashboardBody>;
 
 /** Responses of both operations of the dashboard. @param error an example */
 const answers = (error: string) => ({
   answer: "Done.",
-  status: ({ success }: OutcomeRecord) => (success ? 200 : 400),
+  status: ({ success }: UsageDashboardRecord) => (success ? 200 : 400),
   errors: {
     400: {
       description: "The request failed.",
@@ -134,7 +134,7 @@ const enrichDashboard = operation({
   },
 });
 
-function toBody(result: UsageDashboardResult, more: { usage_dashboard?: number } = {}): OutcomeRecord {
+function toBody(result: UsageDashboardResult, more: { usage_dashboard?: number } = {}): UsageDashboardRecord {
   return result.kind === "done" ? { success: true, ...more } : { success: false, error: result.reason };
 }
 

@@ -34,7 +34,7 @@ const curvePoints = 13;
 interface Sample {
   minute: number;
   /** Of the front and the engine, in bytes. */
-  memory: [front: number, engine: number];
+  memory: [server: number, engine: number];
   /** As the engine tells it: JavaScript's objects, what the event store keeps of its file, and what it needs. */
   parts: [heap: number, cache: number, work: number];
   /** Of files. */
@@ -237,7 +237,7 @@ function report(): void {
   for (let part = 0; part < curvePoints; part++) {
     const { minute, memory, parts } = samples[Math.floor((part / (curvePoints - 1)) * (samples.length - 1))]!;
     console.log(
-      `minute ${minute.toFixed(1)}: front ${millions(memory[0])} MB, engine ${millions(memory[1])} MB; of that ` +
+      `minute ${minute.toFixed(1)}: server ${millions(memory[0])} MB, engine ${millions(memory[1])} MB; of that ` +
         `objects ${millions(parts[0])}, the store's cache ${millions(parts[1])}, its work ${millions(parts[2])}`,
     );
   }

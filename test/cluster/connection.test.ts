@@ -5,7 +5,7 @@ import { Postgres } from "../../src/cluster/connection.ts";
 import { acquireLease, renewLease } from "../../src/cluster/lease.ts";
 import { migratePostgres } from "../../src/cluster/schema.ts";
 import { parsePostgresUrl } from "../../src/lib/store-urls.ts";
-import { assertPatched } from "../support/mended-client.ts";
+import { assertPatched } from "../support/patched-client.ts";
 import { startPostgres, testWithPostgres } from "../support/postgres.ts";
 
 const test = testWithPostgres("connections to PostgreSQL");

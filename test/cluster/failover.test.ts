@@ -15,7 +15,7 @@ const takeoverMs = 120_000;
 
 /** The loader's place in one of the lanes. */
 interface Place {
-  begun: number | null;
+  started: number | null;
   loaded: number;
   applied: number;
 }
@@ -36,7 +36,8 @@ async function killLeader(cluster: TestCluster): Promise<void> {
 const faults: Record<string, (cluster: TestCluster, load: ClusterLoad) => Promise<void>> = {
   "the leader dies when its batch and the persons are noted": async (cluster) => {
     await until(
-      async () => (await places(cluster)).some(({ begun, applied }) => begun !== null && applied >= begun),
+      async () =>
+        (await places(cluster)).some(({ started, applied }) => started !== null && applied >= started),
       "a batch is begun",
     );
     await killLeader(cluster);
@@ -65,7 +66,7 @@ const faults: Record<string, (cluster: TestCluster, load: ClusterLoad) => Promis
     await until(
       async () =>
         (await places(cluster)).some(
-          ({ loaded, begun }, lane) => begun === null && loaded > (before[lane]?.loaded ?? 0),
+          ({ loaded, started }, lane) => started === null && loaded > (before[lane]?.loaded ?? 0),
         ),
       "a batch is loaded",
     );

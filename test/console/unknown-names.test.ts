@@ -32,7 +32,7 @@ test("names are unknown where the known ones are there; a replacement is used ev
   const known = { events: ["paid"], properties: ["$browser"] };
   const found = unknownNames(question, known);
   expect(found).toEqual([{ kind: "property", name: "browser", meant: "$browser" }]);
-  const mended = withName(question, found[0]!, "$browser");
-  expect(unknownNames(mended, known)).toEqual([]);
-  expect(mended.properties[1]).toEqual({ ...condition, type: "person" });
+  const repaired = withName(question, found[0]!, "$browser");
+  expect(unknownNames(repaired, known)).toEqual([]);
+  expect(repaired.properties[1]).toEqual({ ...condition, type: "person" });
 });

@@ -64,7 +64,7 @@ function startImport(path: string, dataDir: string, ...more: string[]) {
   };
   const isProgressAt = (share: number) =>
     until(() => (lineIn(dataDir) ?? 0) >= recordCount * share, `the import has done ${share}`, 180_000);
-  return { end, kill, reaches: isProgressAt };
+  return { end, kill, isProgressAt };
 }
 
 function lineIn(dataDir: string): number | undefined {
@@ -86,19 +86,19 @@ test(`${recordCount} records, killed three times: the command, the server, both`
 
   let server = await ServerProcess.start({ directory });
   const first = startImport(path, dataDir);
-  await first.reaches(0.15);
+  await first.isProgressAt(0.15);
   await first.kill();
 
   const second = startImport(path, dataDir, "--resume");
-  await second.reaches(0.4);
+  await second.isProgressAt(0.4);
   await server.kill();
   server = await ServerProcess.start({ directory });
-  await second.reaches(0.6);
+  await second.isProgressAt(0.6);
   await Promise.all([second.kill(), server.kill()]);
 
   // Without a running server, and killed once more.
   const third = startImport(path, dataDir, "--resume");
-  await third.reaches(0.8);
+  await third.isProgressAt(0.8);
   await third.kill();
   const { resumed, ...summary } = await startImport(path, dataDir, "--resume").end();
   expect(Value.Check(ImportSummary, { resumed, ...summary })).toBe(true);

@@ -8,10 +8,10 @@ const root = resolve(import.meta.dir, "../..");
 
 /** How test files in which everything depends on a component ask for it. */
 const asks = {
-  postgres: /testWith(Postgres|Fronts)\(/,
+  postgres: /testWith(Postgres|Cluster)\(/,
   // PostgreSQL does not run as root, and is started through it.
-  setpriv: /testWith(Postgres|Fronts)\(/,
-  clickhouse: /testWith(ClickHouse|Fronts)\(/,
+  setpriv: /testWith(Postgres|Cluster)\(/,
+  clickhouse: /testWith(ClickHouse|Cluster)\(/,
   chromium: /^describe\.skipIf\(chromiumPath === undefined\)|^const browserTest = testWhen\(/m,
   python3: /^const pythonTest = testWhen\(/m,
 };

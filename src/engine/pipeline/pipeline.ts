@@ -343,14 +343,14 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     }
     // Later lines are read again by the next step, and reported then.
     const isPassed = (line: string) => getSeq(Buffer.from(line)) <= step.last;
-    await this.keepRefusedLines(rejected.filter(isPassed), step.lane);
+    await this.quarantineRejectedLines(rejected.filter(isPassed), step.lane);
     if (step.last !== end) return false;
     for (const corruption of corruptions) this.hooks.onCorruption(corruption);
     return true;
   }
 
   private async handOver(step: Step, entries: readonly Entry[], last: number): Promise<void> {
-    await this.keepRefusedLines((await step.take(entries, last)).map(writtenLine), step.lane);
+    await this.quarantineRejectedLines((await step.take(entries, last)).map(writtenLine), step.lane);
   }
 
   /** Entries that at least one store is missing, invalid lines, and unreadable ranges. */
@@ -372,7 +372,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
   }
 
   /** Moves invalid lines to a file and reports them, instead of blocking all later events. */
-  private async keepRefusedLines(lines: readonly string[], lane: Lane): Promise<void> {
+  private async quarantineRejectedLines(lines: readonly string[], lane: Lane): Promise<void> {
     if (lines.length === 0) return;
     const { workFolder } = this.settings;
     const path = join(workFolder, `refused-${lane}.ndjson`);

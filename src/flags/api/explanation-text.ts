@@ -9,7 +9,7 @@ import type {
 } from "../evaluation-context/explanation-shape.ts";
 
 /** Text for the outcome of a condition set, by reason code. */
-const outcomes: Record<string, string> = {
+const outcomeLabels: Record<string, string> = {
   condition_match: "matches",
   no_condition_match: "does not match",
   out_of_rollout_bound: "matches, but is excluded by the rollout",
@@ -74,7 +74,7 @@ function headline({ flag_key, distinct_id, status, value, failed }: ExplanationB
 
 function conditionLines(condition: ExplainedCondition, name: string): string[] {
   const { outcome, identity, filters, rollout } = condition;
-  const lines = [`${name} ${outcomes[outcome] ?? outcome}`];
+  const lines = [`${name} ${outcomeLabels[outcome] ?? outcome}`];
   if (identity === null) return lines;
   lines.push(...filters.map((filter) => `  ${filterLine(filter)}`));
   if (filters.length === 0) lines.push("  yes  no filters: everyone");

@@ -289,7 +289,7 @@ export class HeavyHitters {
   private readonly counts: Map<string, number>;
 
   constructor(
-    private readonly room: number,
+    private readonly capacity: number,
     counts: Iterable<readonly [string, number]> = [],
   ) {
     this.counts = new Map(counts);
@@ -298,15 +298,15 @@ export class HeavyHitters {
   add(name: string): void {
     const count = this.counts.get(name);
     if (count !== undefined) this.counts.set(name, count + 1);
-    else if (this.counts.size < this.room) this.counts.set(name, 1);
+    else if (this.counts.size < this.capacity) this.counts.set(name, 1);
     else this.subtractOne();
   }
 
   /** Adds the counts of another counter. */
   addAll(other: HeavyHitters): void {
     for (const [name, count] of other.counts) this.counts.set(name, count + (this.counts.get(name) ?? 0));
-    if (this.counts.size <= this.room) return;
-    const excess = this.top(this.counts.size)[this.room]![1];
+    if (this.counts.size <= this.capacity) return;
+    const excess = this.top(this.counts.size)[this.capacity]![1];
     for (const [name, count] of this.counts) {
       if (count > excess) this.counts.set(name, count - excess);
       else this.counts.delete(name);

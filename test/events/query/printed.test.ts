@@ -124,7 +124,7 @@ describe("means the same", () => {
 });
 
 /** What DuckDB refuses or reads otherwise, and what it stands for. */
-const mended: readonly [written: string, meant: string][] = [
+const repaired: readonly [written: string, meant: string][] = [
   ["properties->>'$browser' = 'Safari'", "(properties->>'/$browser') = 'Safari'"],
   ["properties->'$browser' = '\"Safari\"'", "(properties->'/$browser') = '\"Safari\"'"],
   ["prop('$browser') = 'Safari'", "(properties->>'/$browser') = 'Safari'"],
@@ -167,7 +167,7 @@ const mended: readonly [written: string, meant: string][] = [
 ];
 
 describe("is read as people mean it", () => {
-  for (const [written, meant] of mended)
+  for (const [written, meant] of repaired)
     test(written, async () => {
       const parsed = await parseStatement(
         connection,

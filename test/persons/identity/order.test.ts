@@ -13,7 +13,7 @@ import {
   randomHistory,
 } from "./random-histories.ts";
 
-const usual: HistoryOptions = { withOnce: true, withUnset: true, withMerges: true, lanes: "realtime" };
+const defaults: HistoryOptions = { withOnce: true, withUnset: true, withMerges: true, lanes: "realtime" };
 const seeds = fc.integer({ min: 1, max: 2 ** 31 });
 const runs = 5_000;
 
@@ -45,7 +45,7 @@ describe.each(["realtime", "historical"] as const)("in the %s lane", (lanes) => 
   ])("%s give the same persons in any order", (_name, without) => {
     fc.assert(
       fc.property(seeds, (seed) => {
-        const { wanted, found } = results(seed, { ...usual, ...without, lanes });
+        const { wanted, found } = results(seed, { ...defaults, ...without, lanes });
         expect(found).toEqual(wanted);
       }),
       { numRuns: runs },
@@ -54,7 +54,7 @@ describe.each(["realtime", "historical"] as const)("in the %s lane", (lanes) => 
 
   test("an unset and a once of the same property may lose the once, and nothing else", () => {
     const count = 5_000;
-    const found = differing(count, { ...usual, lanes });
+    const found = differing(count, { ...defaults, lanes });
     expect(found.length / count).toBeLessThan(0.03);
     for (const one of found) {
       const graph = ({ persons, rejected }: typeof one.wanted) => ({
@@ -67,9 +67,9 @@ describe.each(["realtime", "historical"] as const)("in the %s lane", (lanes) => 
 
   test("merges that are applied at once give others: the comparison finds it", () => {
     const count = 1_000;
-    expect(differing(count, { ...usual, withUnset: false, lanes }, "at-once").length / count).toBeGreaterThan(
-      0.1,
-    );
+    expect(
+      differing(count, { ...defaults, withUnset: false, lanes }, "at-once").length / count,
+    ).toBeGreaterThan(0.1);
   });
 });
 
@@ -119,8 +119,8 @@ describe("between the lanes", () => {
   };
 
   test.each([
-    ["with merges, onces and unsets", usual],
-    ["without merges", { ...usual, withMerges: false }],
+    ["with merges, onces and unsets", defaults],
+    ["without merges", { ...defaults, withMerges: false }],
   ])("history older than the last realtime write never shows, %s", (_name, options) => {
     fc.assert(
       fc.property(seeds, (seed) => expect(found(seed, options)).toEqual([])),
@@ -130,7 +130,7 @@ describe("between the lanes", () => {
 
   test("it does if the time of the realtime write is not remembered: the search finds it", () => {
     const exposedOnes = Array.from({ length: 500 }, (_, seed) =>
-      found(seed + 1, { ...usual, withMerges: false }, true),
+      found(seed + 1, { ...defaults, withMerges: false }, true),
     ).filter(({ length }) => length > 0);
     expect(exposedOnes.length).toBeGreaterThan(5);
   });
@@ -139,7 +139,7 @@ describe("between the lanes", () => {
     fc.assert(
       fc.property(seeds, (seed) => {
         const random = below(seed);
-        const history = randomHistory(random, { ...usual, lanes: "both" });
+        const history = randomHistory(random, { ...defaults, lanes: "both" });
         const { persons } = byPartitions(history, random, { partitions: 1 + random(4), merges: "in-lane" });
         for (const person of persons.persons.values()) {
           expect(new Set(person.distinctIds).size).toBe(person.distinctIds.length);

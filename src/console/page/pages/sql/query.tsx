@@ -240,9 +240,9 @@ export function getLocation(
 /** `properties->>'$browser'` is a JSON path to DuckDB; returns the intended form. */
 export function repair(statement: string, problem: string): string | undefined {
   if (!/json path/i.test(problem)) return undefined;
-  const mended = statement.replace(
+  const repaired = statement.replace(
     /(?:\w+\.)?properties\s*->>?\s*'(\$[^'"]*)'/g,
     (_, name: string) => `prop('${name}')`,
   );
-  return mended === statement ? undefined : mended;
+  return repaired === statement ? undefined : repaired;
 }

@@ -6,4 +6,4 @@ const client = patchedClient();
 Bun.plugin(client.plugin);
 
 /** @throws the client was read without being mended. */
-export const assertPatched = client.assertMended;
+export const assertPatched = client.assertPatched;
