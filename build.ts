@@ -46,7 +46,7 @@ const result = await Bun.build({
     outfile: values.outfile,
     ...(values.target === undefined ? {} : { target: `bun-${values.target}` as Bun.Build.CompileTarget }),
     ...(values.runtime === undefined ? {} : { executablePath: values.runtime }),
-    // Settings are flags and variables: files that happen to lie where somebody calls it do not count.
+    // Settings are flags and variables: files that happen to lie where a user calls it do not count.
     autoloadDotenv: false,
     autoloadBunfig: false,
   },

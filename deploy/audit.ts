@@ -2,7 +2,7 @@
  * Asks the registry whether anything inside the executables is known to be vulnerable: `make audit`, part of `make check`.
  *
  * Ends with 1 when something high or critical is. A registry that does not answer says nothing about the packages: then a
- * line says so, and the check goes on.
+ * line says so, and the check continues.
  */
 
 interface Answer {

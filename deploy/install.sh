@@ -67,7 +67,7 @@ get "$name" "$work/$name"
   fail "$name is not what SHA256SUMS says; nothing was installed."
 
 mkdir -p "$bin_dir" || fail "$bin_dir cannot be made."
-# Beside the old one and then in its place: a running one goes on, and there is never half a file.
+# Beside the old one and then in its place: a running one continues, and there is never half a file.
 new=$bin_dir/.flagkeep.$$
 cp "$work/$name" "$new" || fail "$bin_dir cannot be written; try another --bin-dir, or as root."
 chmod 0755 "$new"

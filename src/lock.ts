@@ -63,7 +63,7 @@ const formerEngineMs = 30_000;
 const waitMs = 50;
 
 /**
- * Takes the lock that an engine holds while it has the stores open: that of a front that was killed may live for a moment, and
+ * Takes the lock that an engine holds while it has the stores open: that of a node that was killed may live for a moment, and
  * is waited for. Required to write to a store that an engine used. Nothing is written: a full disk is no hindrance.
  *
  * @param engine  the engine's folder.
@@ -88,7 +88,7 @@ export async function acquireEngineLock(
 }
 
 /**
- * Takes both locks of a data directory, for who opens its stores instead of a front and its engine.
+ * Takes both locks of a data directory, for who opens its stores instead of a node and its engine.
  *
  * @throws {DirectoryInUseError}
  */
@@ -169,7 +169,7 @@ function flockFolder(folder: string): Lock | "in use" | undefined {
   // Closed in child processes: the engine does not hold the lock when its front has gone.
   const fd = openSync(folder, "r");
   if (flock(fd, lockExclusive) === 0) return { release: () => closeSync(fd) };
-  // Where folders cannot be locked, unlocking is refused as well; the file alone decides then.
+  // Where folders cannot be locked, unlocking is rejected as well; the file alone decides then.
   const isHeld = flock(fd, unlock) === 0;
   closeSync(fd);
   return isHeld ? "in use" : undefined;

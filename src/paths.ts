@@ -25,7 +25,7 @@ export function paths(dataDir: string) {
     native: join(dataDir, "native"),
     /** Working files, removed at every start. */
     work: join(dataDir, "work"),
-    /** Working files of a backup that is being made; they outlive a restart of the engine. */
+    /** Working files of a backup that is being created; they outlive a restart of the engine. */
     backupWork: join(dataDir, "backup-work"),
     /** Where backups go when nothing else is said. */
     backups: join(dataDir, "backups"),

@@ -83,7 +83,7 @@ export class FormatReader {
   }
 }
 
-/** Refuses files that cannot become events, with what they are instead (contract, import 1.9). */
+/** Rejects files that cannot become events, with what they are instead (contract, import 1.9). */
 
 interface Recognized {
   content: Pick<Content, "name">;

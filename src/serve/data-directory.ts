@@ -50,7 +50,7 @@ const systemNames = ["lost+found", ".gitkeep", ".gitignore", ".keep", ".DS_Store
 const restoreNames = [".restoring", ".before-restore"];
 
 /**
- * Creates the data directory or checks an existing one; a new or unused one is made accessible only to its owner.
+ * Creates the data directory or checks an existing one; a new or unused one is created accessible only to its owner.
  *
  * @returns its path.
  * @throws {InvalidDirectoryError} @throws {NotDataDirectoryError} @throws {MissingMetadataError}

@@ -310,7 +310,7 @@ describe("persons", () => {
     expect(await getWarnings("cannot_merge_with_illegal_distinct_id")).toBe(before + 1);
   });
 
-  test("22: a second $identify from an identified id is refused", async () => {
+  test("22: a second $identify from an identified id is rejected", async () => {
     const anon = unique("anon");
     const user = unique("user");
     const other = unique("other");

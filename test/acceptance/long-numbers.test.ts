@@ -1,4 +1,4 @@
-/** Ids of 64 bits, sent as numbers that JavaScript's do not hold: nobody becomes somebody else, and no digit is lost. */
+/** Ids of 64 bits, sent as numbers that JavaScript's do not hold: no one becomes another user, and no digit is lost. */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ServerProcess } from "../support/server.ts";

@@ -29,7 +29,7 @@ const O = "/api/organizations/:organization_id";
 
 /**
  * `any`: every key; `full`: only one that may do everything; several scopes: one is enough; `+`: all. `session`: only
- * somebody signed in; `console`: only the console's page, without a key.
+ * a user signed in; `console`: only the console's page, without a key.
  */
 const expectedScopes: Record<string, string> = {
   [`GET ${F}`]: "feature_flag:read",

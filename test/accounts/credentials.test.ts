@@ -216,7 +216,7 @@ describe("a narrow key still does what gives nothing", () => {
   });
 });
 
-describe("nobody gives a level above their own", () => {
+describe("no one gives a level above their own", () => {
   test.each([
     ["admin", 8, 201],
     ["admin", 15, 403],

@@ -3,7 +3,7 @@
 import { expect, test } from "bun:test";
 import { flagkeep, ServerProcess, until } from "../support/server.ts";
 
-test("the old key is taken until its time is over, status tells how much it is used, then it is refused", async () => {
+test("the old key is taken until its time is over, status tells how much it is used, then it is rejected", async () => {
   await using server = await ServerProcess.start();
   const old = server.token;
   const run = async (...args: string[]) => {
@@ -50,7 +50,7 @@ test("the old key is taken until its time is over, status tells how much it is u
     api_key_backup: string;
   };
   expect(third.api_key_backup).toBe(second.api_key);
-  // Nobody does anything for the key to end.
+  // No one does anything for the key to end.
   await until(async () => (await send(second.api_key, again)) === 401, "the old key has ended by itself");
   expect(await run("status")).not.toContain("before the present one");
 }, 60_000);

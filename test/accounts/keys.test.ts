@@ -77,7 +77,7 @@ describe("scopes", () => {
   test("an empty list is rejected", () =>
     expect(() => checkScopes([])).toThrow("A key needs at least one scope."));
   for (const wrong of ["flags:read", "feature_flag:delete", "feature_flag", "feature_flag:read:x", ""]) {
-    test(`refuses "${wrong}"`, () => expect(() => checkScopes([wrong])).toThrow(`Invalid scope: ${wrong}`));
+    test(`rejects "${wrong}"`, () => expect(() => checkScopes([wrong])).toThrow(`Invalid scope: ${wrong}`));
   }
 });
 
@@ -98,7 +98,7 @@ describe("initialize", () => {
     expect(store.metadata.projects.findByToken("phc_kept")?.id).toBe(1);
   });
   for (const wrong of ["kept", "phx_kept", "phc_", "phc_ä", `phc_${"a".repeat(61)}`, "phc_a b"]) {
-    test(`refuses the project key ${wrong} and changes nothing`, () => {
+    test(`rejects the project key ${wrong} and changes nothing`, () => {
       using store = emptyStore();
       expect(() => initialize(store.metadata, { ...ann, projectApiKey: wrong })).toThrow(InvalidFieldError);
       expect(isInitialized(store.metadata.db)).toBe(false);
@@ -210,7 +210,7 @@ describe("a public key that was replaced", () => {
     expect(metadata.projects.formerKeyUses()).toMatchObject([{ ...use, requests: 4 }]);
     expect(metadata.projects.formerKeyUses(new Date(Date.now() + day + 1))).toEqual([]);
   });
-  test("is refused once its time is over", () => {
+  test("is rejected once its time is over", () => {
     using store = rotated(day);
     expect([store.found(store.old), store.found(store.apiToken)]).toEqual([undefined, 1]);
     expect(store.metadata.projects.formerKeyUses()).toEqual([]);
@@ -277,7 +277,7 @@ describe("another process changes the file", () => {
     await eventually(() => expect(found(rotated.apiToken)).toBeUndefined());
     other.close();
   });
-  test("flags are evaluated anew", async () => {
+  test("flags are evaluated again", async () => {
     using store = emptyStore();
     initialize(store.metadata, ann);
     const none: [] = [];

@@ -9,7 +9,7 @@ import { TestServer } from "../support/management-server.ts";
 
 const members = "/api/organizations/@current/members/";
 
-/** Adds somebody and gives them a key. */
+/** Adds a user and gives them a key. */
 function getKey(server: TestServer, email: string, level: "member" | "admin" | "owner"): string {
   createUser(server.metadata, { email, organizationId: server.first.organization.id, level });
   const input = { userEmail: email, label: "x", scopes: ["*"] };
@@ -18,7 +18,7 @@ function getKey(server: TestServer, email: string, level: "member" | "admin" | "
 
 const uuidOf = (server: TestServer, email: string) => findUserByEmail(server.metadata.db, email)!.uuid;
 
-test("somebody is added with a one-time link, which signs in", async () => {
+test("a user is added with a one-time link, which signs in", async () => {
   using server = new TestServer();
   const added = await server.ask("POST", members, { body: { email: "bob@example.com", first_name: "Bob" } });
   expect([added.status, added.body.level, added.body.has_password]).toEqual([201, 1, false]);

@@ -1,4 +1,4 @@
-/** A corrupt backup is refused, by the name of its part, and nothing is restored of it. */
+/** A corrupt backup is rejected, by the name of its part, and nothing is restored of it. */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";

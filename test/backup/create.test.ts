@@ -36,7 +36,7 @@ test("one at a time; what a killed one has left goes with the next", async () =>
   rmSync(dataDir, { recursive: true });
 });
 
-test("what a killed one has left goes at a start of the server, too, unless another one is being made", async () => {
+test("what a killed one has left goes at a start of the server, too, unless another one is being created", async () => {
   const directory = await initializedDirectory();
   const work = join(directory.dataDir, "backup-work");
   mkdirSync(join(work, "left-by-a-killed-one"), { recursive: true });
@@ -200,7 +200,7 @@ test("what will hinder a scheduled backup is said at the start, and flags are se
   }
 });
 
-test("a destination that is neither a folder nor in S3 is refused, and makes no folder of that name", async () => {
+test("a destination that is neither a folder nor in S3 is rejected, and makes no folder of that name", async () => {
   const { dataDir } = await initializedDirectory();
   for (const command of [
     ["create", "gs://acme/x"],
@@ -214,7 +214,7 @@ test("a destination that is neither a folder nor in S3 is refused, and makes no 
   rmSync(dataDir, { recursive: true });
 });
 
-test("a schedule that is none is refused at start", async () => {
+test("a schedule that is none is rejected at start", async () => {
   const { code, stderr } = await flagkeep(["serve", "--backup-schedule", "every night", "--port", "0"]);
   expect(code).toBe(2);
   expect(stderr).toContain("a cron expression such as 0 3 * * *");

@@ -33,7 +33,7 @@ test("the newest backup is restored elsewhere, started and compared; nothing is 
   const shown = await drill(file);
   expect(shown.stdout).toContain("can be restored");
   expect(readdirSync(work)).toEqual([]);
-  // The running one went on.
+  // The running one continued.
   await server.eventsWhenStored(51);
 
   truncateSync(file, 2_000);

@@ -83,7 +83,7 @@ describe("for a public key alone", () => {
     created = await create(directory.dataDir, join(folder, "public"), "--backup-recipients", recipient);
   });
 
-  test("the archive stays, and a broken event store is made again from it without the key", async () => {
+  test("the archive stays, and a broken event store is rebuilt from it without the key", async () => {
     const own = await initializedDirectory();
     await using server = await ServerProcess.start({ directory: own });
     await server.batch(Array.from({ length: 20 }, (_, n) => ({ event: `e${n}`, distinct_id: "d" })));
@@ -147,7 +147,7 @@ describe("for a public key alone", () => {
     });
   }
 
-  test("a recipient that is none, or one beside a passphrase, is refused before anything is copied", async () => {
+  test("a recipient that is none, or one beside a passphrase, is rejected before anything is copied", async () => {
     const before = getContent(directory.dataDir);
     const at = [
       "backup",

@@ -146,7 +146,7 @@ test("a bucket that does not answer for a backup while old ones are removed: not
   const second = await make(place, more, s3Environment);
   const isAsked = ({ method, url }: Request) =>
     method === "HEAD" && url.endsWith(encodeURI(second.file.slice(second.file.lastIndexOf("/") + 1)));
-  // From the moment on at which the first one has gone, and the pieces are looked for that nobody needs.
+  // From the moment on at which the first one has gone, and the pieces are looked for that no one needs.
   s3.fails = (_, request) =>
     isAsked(request) && s3.requests.some((one) => one.startsWith("DELETE")) ? "error" : undefined;
   const { code, stdout, stderr } = await flagkeep(
@@ -162,7 +162,7 @@ test("a bucket that does not answer for a backup while old ones are removed: not
   expect(await run(["verify", second.file, ...at(), ...more], s3Environment)).toMatchObject({ events });
 }, 120_000);
 
-test("with a passphrase it is refused in one sentence", async () => {
+test("with a passphrase it is rejected in one sentence", async () => {
   const { stderr, code } = await flagkeep(
     ["backup", "create", join(folder, "p"), "--backup-mode", "incremental", ...at()],
     { FLAGKEEP_BACKUP_PASSPHRASE: "x" },
@@ -172,7 +172,7 @@ test("with a passphrase it is refused in one sentence", async () => {
 });
 
 describe("a store of pieces that is not as it should be", () => {
-  test("a piece is missing, cut off, or changed: the backup is named as corrupt, and the next one mends it", async () => {
+  test("a piece is missing, cut off, or changed: the backup is named as corrupt, and the next one repairs it", async () => {
     const place = join(folder, "damaged");
     const { file } = await make(place);
     const [name] = getChunks(file);
@@ -185,7 +185,7 @@ describe("a store of pieces that is not as it should be", () => {
     writeFileSync(path, whole);
     truncateSync(path, whole.length - 1);
     expect(await list()).toMatchObject({ verified: false });
-    // What is made now does not count on it.
+    // What is created now does not count on it.
     const next = await make(place);
     expect(await isSound(next.file)).toBe(true);
     expect(await isSound(file)).toBe(true);

@@ -79,7 +79,7 @@ describe("what goes", () => {
     expect(of({ last: 2 })).toEqual([]);
   });
 
-  test("the one that was made last stays, though a wrong clock has dated it long ago", () => {
+  test("the one that was created last stays, though a wrong clock has dated it long ago", () => {
     const last = { ...good("1970-01-01T00:00:05Z"), isPinned: true };
     const others = ["2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z"].map(good);
     expect(backupsToRemove([last, ...others], { ...none, last: 1 }, now)).toEqual([others[0]!]);
@@ -145,7 +145,7 @@ test("the command removes, or only says what would go, and shows what is corrupt
   expect(existsSync(at("2026-01-02T00-00-00.000Z"))).toBe(true);
   expect(existsSync(join(folder, "mine.tar.zst"))).toBe(true);
 
-  // The newest by its date, but not the one that was made last.
+  // The newest by its date, but not the one that was created last.
   const younger = await withManifest(created.file, at("2026-01-03T00-00-00.000Z"), (manifest) => ({
     ...manifest,
     created_at: new Date(Date.parse(created.created_at) + 1).toISOString(),

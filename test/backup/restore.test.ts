@@ -1,4 +1,4 @@
-/** Restoring: what is refused, what is kept, and backups of stopped servers and of older versions. */
+/** Restoring: what is rejected, what is kept, and backups of stopped servers and of older versions. */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
@@ -183,7 +183,7 @@ async function segmentsBehind(seq: number): Promise<Entry[]> {
   return [...found].sort().map(([name, data]) => ({ name: `journal/realtime/${name}`, data }));
 }
 
-test("stores of different moments: the copies of persons for analysis are made again", async () => {
+test("stores of different moments: the copies of persons for analysis are rebuilt", async () => {
   const earlier = await getEntries(file);
   await source.batch(
     Array.from({ length: 5 }, (_, n) => ({

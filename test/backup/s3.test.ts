@@ -97,7 +97,7 @@ describe("a bucket as the destination", () => {
     expect(existsSync(unsent())).toBe(false);
   }, 60_000);
 
-  test("no credentials, a foreign endpoint and a wrong address are refused in a sentence", async () => {
+  test("no credentials, a foreign endpoint and a wrong address are rejected in a sentence", async () => {
     const place = `s3://${bucket}/none`;
     const without = await flagkeep(["backup", "create", place, "--data-dir", dataDir], { HOME: folder });
     expect(without).toMatchObject({ code: 1, stdout: "" });
@@ -114,7 +114,7 @@ describe("a bucket as the destination", () => {
     expect((await backup("verify", `${place}/nothing.tar.zst`)).stderr).toContain("does not exist");
   });
 
-  test("what a store refuses or is too busy for is not taken for missing", async () => {
+  test("what a store rejects or is too busy for is not taken for missing", async () => {
     const settings = { endpoint: s3.endpoint, region: "", credentialsFile: "" };
     const destination = getDestination(`s3://${bucket}/busy`, settings);
     await destination.putChunk("pieces/x", Buffer.from("some bytes"));
@@ -207,7 +207,7 @@ describe("an upload of several parts", () => {
   });
 
   for (const kind of ["cut", "flip"] as const) {
-    test(`what is read back ${kind === "cut" ? "is cut off" : "has one other bit"}: it is refused and removed`, async () => {
+    test(`what is read back ${kind === "cut" ? "is cut off" : "has one other bit"}: it is rejected and removed`, async () => {
       s3.fails = (_, request) => (request.method === "GET" ? kind : undefined);
       const result = await put(`parts-${kind}`);
       expect(result.error).toMatchObject({ code: "destination_failed" });

@@ -1,5 +1,5 @@
 /**
- * `make bench-backups`: how long captures and flag requests wait while backups are made, one after the other without a pause.
+ * `make bench-backups`: how long captures and flag requests wait while backups are created, one after the other without a pause.
  *
  * Both clients ask at a steady rate and are measured apart from and beside the backups, in turn, on one machine: the backup, the
  * clients and the server share its processors and its disk.
@@ -57,7 +57,7 @@ async function waits(seed: number) {
   return await Promise.all(clients.map((client) => client.run()));
 }
 
-/** @returns how many backups were made meanwhile. */
+/** @returns how many backups were created meanwhile. */
 async function backUpUntil(done: Promise<unknown>): Promise<number> {
   let isOver = false;
   void done.finally(() => {

@@ -16,7 +16,7 @@ export interface ClientPlan {
   token: string;
   connections: number;
   seconds: number;
-  /** How many requests are made ready. */
+  /** How many requests are created ready. */
   requests: number;
   /** Requests a second; as fast as answers come when left out. */
   rate?: number;

@@ -36,7 +36,7 @@ interface Peer {
 }
 
 const quiet = { stdin: "ignore", stdout: "ignore", stderr: "ignore" } as const;
-/** PostgreSQL refuses to run as root. */
+/** PostgreSQL does not run as root. */
 const asPostgres =
   process.getuid?.() === 0 ? ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] : [];
 

@@ -2,7 +2,7 @@
  * `make bench-queries`: what insights take over millions of events, before and after properties got their columns, each
  * beside the same question asked of hand-made typed columns in the same file.
  *
- * The data are made once, straight into the event store's schema, and kept in `dist/`: `EVENTS=10000000 make bench-queries`.
+ * The data are created once, straight into the event store's schema, and kept in `dist/`: `EVENTS=10000000 make bench-queries`.
  * Settings are those of the executable: DuckDB's default memory, all processors but one (`THREADS=2` tries others). Prints
  * medians and ratios, and writes `dist/bench-queries.json`.
  */

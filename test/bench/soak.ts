@@ -1,6 +1,6 @@
 /**
  * A long time under load: `make soak [MINUTES=60]`. Sends events and flag requests at half of what this machine can take, while
- * dashboards are looked at, the stream of live events is open and a backup is made every five minutes.
+ * dashboards are looked at, the stream of live events is open and a backup is created every five minutes.
  *
  * `MEMORY=512MiB` is what the server may take: with less of it, its caches are full early, and whatever grows then has no bound.
  *
@@ -8,7 +8,7 @@
  *
  * Fails when memory grows by more than 1 MB a minute after the first sixth, when descriptors become more, when the journal does
  * not go back to where it was, or when an acknowledged event is missing. What the event store keeps of its file until it needs
- * the memory is told apart, and may not pass the store's limit. Tells how long answers took while backups were made.
+ * the memory is told apart, and may not pass the store's limit. Tells how long answers took while backups were created.
  */
 
 import { readdirSync, readlinkSync, rmSync } from "node:fs";

@@ -88,7 +88,7 @@ describe("on the command line", () => {
     expect(frame.slow_queries.some(({ sql }) => sql?.includes("GROUP BY ALL"))).toBe(true);
   });
 
-  test("top leaves when nobody reads, and when it is told to", async () => {
+  test("top leaves when no one reads, and when it is told to", async () => {
     const command = `'${executable}' top --interval 0.2 --data-dir '${server.dataDir}'`;
     const piped = Bun.spawn(["bash", "-c", `set -o pipefail; ${command} | head -3`], {
       stdout: "pipe",

@@ -152,7 +152,7 @@ describe("init", () => {
     }
   });
 
-  test("refuses a directory that is set up, and changes nothing", async () => {
+  test("rejects a directory that is set up, and changes nothing", async () => {
     const { dataDir } = await initializedDirectory();
     folders.push(dataDir);
     const count = () =>
@@ -166,7 +166,7 @@ describe("init", () => {
     expect(count()).toEqual(before);
   });
 
-  test("adopts a project key, and refuses one that is none", async () => {
+  test("adopts a project key, and rejects one that is none", async () => {
     const adopted = `phc_${"a1B2".repeat(10)}`;
     const { dataDir, initialized } = await initializedDirectory(["--project-api-key", adopted]);
     folders.push(dataDir);
@@ -257,7 +257,7 @@ describe("serve", () => {
     expect(existsSync(join(folder, "d", "events.duckdb"))).toBe(true);
   });
 
-  test("a second process on the directory is refused while the first lives, and not after a crash", async () => {
+  test("a second process on the directory is rejected while the first lives, and not after a crash", async () => {
     const { dataDir, initialized } = await initializedDirectory();
     folders.push(dataDir);
     const first = await ServerProcess.start({ directory: { dataDir, initialized } });
@@ -270,7 +270,7 @@ describe("serve", () => {
     await until(async () => (await fetch(`${third.url}/_readiness`)).status === 200, "it is ready");
   });
 
-  test("refuses data of a newer version", async () => {
+  test("rejects data of a newer version", async () => {
     const { dataDir } = await initializedDirectory();
     folders.push(dataDir);
     const db = new Database(join(dataDir, "flagkeep.sqlite"));
@@ -346,7 +346,7 @@ describe("serve", () => {
   });
 });
 
-test("a file in place of the data directory is refused with a clear message", async () => {
+test("a file in place of the data directory is rejected with a clear message", async () => {
   const path = join(newFolder(), "file");
   writeFileSync(path, "");
   const { code, stderr } = await flagkeep(["serve", "--data-dir", path]);
@@ -354,7 +354,7 @@ test("a file in place of the data directory is refused with a clear message", as
   expect(stderr.trim().split("\n")).toHaveLength(1);
 });
 
-test("serve refuses an event store of a newer version with one line", async () => {
+test("serve rejects an event store of a newer version with one line", async () => {
   const { dataDir } = await initializedDirectory();
   folders.push(dataDir);
   openPeople(join(dataDir, "people.sqlite")).$client.close();

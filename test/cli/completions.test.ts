@@ -31,7 +31,7 @@ test("bash completes commands at every depth, and options", async () => {
   expect(await bashOffers("status", "--data-dir", "/x", "--js")).toEqual(["--json"]);
   expect(await bashOffers("users", "create", "--level", "")).toEqual(["member", "admin", "owner"]);
   expect(await bashOffers("completions", "z")).toEqual(["zsh"]);
-  // A folder is wanted: bash goes on with its own names of files.
+  // A folder is wanted: bash continues with its own names of files.
   expect(await bashOffers("status", "--data-dir", "")).toEqual([]);
 });
 
@@ -45,7 +45,7 @@ test("bash completes the keys of flags, those of the data directory that the lin
   expect(await bashOffers("flags", "get", ...here, "new-")).toEqual(["new-checkout", "new-search"]);
   expect(await bashOffers("flags", "delete", ...here, "new-search", "new-c")).toEqual(["new-checkout"]);
   expect(await bashOffers("flags", "restore", ...here, "o")).toEqual(["old"]);
-  // A new key is nobody's yet, and options are no keys.
+  // A new key is no one's yet, and options are no keys.
   expect(await bashOffers("flags", "create", ...here, "new-")).toEqual([]);
   expect(await bashOffers("flags", "set", ...here, "--o")).toEqual(["--on", "--off"]);
   rmSync(dataDir, { recursive: true });

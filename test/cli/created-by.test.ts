@@ -136,7 +136,7 @@ for (const [kind, { args, create }] of Object.entries(kinds)) {
   }, 30_000);
 }
 
-test("the activity names the operating system user, and nobody else", async () => {
+test("the activity names the operating system user, and no one else", async () => {
   await run("flags", "create", "told", "--user", member);
   const { id } = await flag("told");
   const { results } = await read<{ results: object[] }>(`${project}/feature_flags/${id}/activity/`);

@@ -61,7 +61,7 @@ for (const args of results) {
   });
 }
 
-test("the server goes on when nobody reads its log any more", async () => {
+test("the server continues when no one reads its log any more", async () => {
   const { dataDir: own, initialized } = await initializedDirectory();
   const args = ["serve", "--data-dir", own, "--port", "0", "--log-level", "trace"];
   const child = spawn(executable, args, { stdio: ["ignore", "pipe", "pipe"], env: {} });

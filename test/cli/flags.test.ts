@@ -358,7 +358,7 @@ test("set changes several things at once; delete and restore", async () => {
     "it is on, version 3",
   );
   expect(["blue", "green"]).toContain((await valuesFor("u")).changed as string);
-  // A refused change changes nothing of the rest either.
+  // A rejected change changes nothing of the rest either.
   expect((await flags("set", "changed", ...one, "--off", "--variant", "blue=10")).code).toBe(2);
   expect((await json<Record>("get", "changed", ...one)).active).toBe(true);
 

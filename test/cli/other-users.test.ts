@@ -11,7 +11,7 @@ import { installedProgram } from "../support/skipped.ts";
 const other = 65_534;
 const asOther = ["setpriv", `--reuid=${other}`, `--regid=${other}`, "--clear-groups"];
 
-/** Only root can be somebody else, and not where the executable lies in a folder of its own. */
+/** Only root can be another user, and not where the executable lies in a folder of its own. */
 const canBeOther = (() => {
   if (installedProgram("setpriv") === undefined) return false;
   try {
@@ -58,7 +58,7 @@ describe.skipIf(!canBeOther)("root beside another user's files", () => {
   const foreign = () => all(directory.dataDir).filter((path) => lstatSync(path).uid !== other);
 
   test.each(["backup create", "query 1", "export events /dev/null", "flags create a", "serve --port 0"])(
-    "%s is refused before anything is made",
+    "%s is rejected before anything is created",
     async (call) => {
       const { code, stderr } = await flagkeep([...call.split(" "), "--data-dir", directory.dataDir]);
       expect(code).toBe(1);

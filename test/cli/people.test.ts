@@ -89,7 +89,7 @@ describe("keys", () => {
     expect(await expectRejected("keys", "roll", before.id)).toMatchObject({ code: 1 });
   });
 
-  test("an unknown key is refused", async () => {
+  test("an unknown key is rejected", async () => {
     expect(await expectRejected("keys", "show", "nope")).toEqual({
       code: 1,
       stderr: "flagkeep: Key nope does not exist. `flagkeep keys list` shows the IDs.\n",
@@ -152,7 +152,7 @@ describe("projects", () => {
     expect(lastActivity()).toEqual(byOperator("Team", "updated"));
   });
 
-  test("what makes no sense is refused", async () => {
+  test("what makes no sense is rejected", async () => {
     expect(await expectRejected("projects", "create", "X", "--timezone", "Mars/Olympus")).toMatchObject({
       code: 2,
     });
@@ -200,7 +200,7 @@ describe("people", () => {
     expect(await expectRejected("users", "activate", "nobody@example.com")).toMatchObject({ code: 1 });
   });
 
-  test("roles are made, given, taken and removed", async () => {
+  test("roles are created, given, taken and removed", async () => {
     const role = expect.objectContaining({
       id: text,
       name: "Release",

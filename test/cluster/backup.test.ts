@@ -1,4 +1,4 @@
-/** The recipe of docs/operations/cluster.md: PostgreSQL and ClickHouse, backed up while nobody loads, come back as one. */
+/** The recipe of docs/operations/cluster.md: PostgreSQL and ClickHouse, backed up while no one loads, come back as one. */
 
 import { expect } from "bun:test";
 import { cpSync, readFileSync, rmSync } from "node:fs";
@@ -10,7 +10,7 @@ import { mulberry32 } from "../support/crash-load.ts";
 import { ownFolder, runProgram, startPostgres } from "../support/postgres.ts";
 import { flagkeep, temporaryFolder } from "../support/server.ts";
 
-const test = testWithCluster("a backup of several fronts");
+const test = testWithCluster("a backup of several nodes");
 const page = readFileSync(join(import.meta.dir, "../../docs/operations/cluster.md"), "utf8");
 /** The commands of the page. */
 const [pause = "", goOn = ""] = [...page.matchAll(/^flagkeep (cluster .*?) --postgres-url "\$URL"/gm)].map(
@@ -22,7 +22,7 @@ async function runOn(cluster: TestCluster, command: string): Promise<void> {
   expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
 }
 
-test("a backup that is made under load holds each event of before once, and what waited is loaded", async () => {
+test("a backup that is created under load holds each event of before once, and what waited is loaded", async () => {
   await using cluster = await TestCluster.start(2);
   await stopMerges(cluster);
   const load = new ClusterLoad(cluster, mulberry32(7));
@@ -52,7 +52,7 @@ test("a backup that is made under load holds each event of before once, and what
   await postgres.create("flagkeep");
   await runProgram("pg_restore", ["-d", postgres.url("flagkeep"), dump]);
   await using restored = TestCluster.over(postgres, await TestClickHouse.start(copy));
-  // Nobody was to load when the backup was made.
+  // No one was to load when the backup was created.
   await runOn(restored, goOn);
   await restored.startNode(0);
   await stopMerges(restored);

@@ -82,7 +82,7 @@ async function getLast(postgres: Postgres, lane: string): Promise<{ lastSeq: num
   return { lastSeq: Number(row!.last) };
 }
 
-/** The engine of a front that has just begun, with no copy of its own yet. */
+/** The engine of a node that has just begun, with no copy of its own yet. */
 async function peopleOn(postgres: Postgres): Promise<IdentityStoreUnderTest> {
   const folder = temporaryFolder();
   const path = join(folder, "people.sqlite");
@@ -123,9 +123,9 @@ if (hasPostgres) {
   journalConformance("the journal in PostgreSQL", async () => await journalOn(await connect()), {
     hasGaps: true,
   });
-  // A small disk ends a step in the middle of a block, and another engine goes on behind it.
+  // A small disk ends a step in the middle of a block, and another engine continues behind it.
   test.each([0, 1, 3, 4, 5, 6, 7])(
-    "whoever goes on behind entry %d reads every entry behind it",
+    "whoever continues behind entry %d reads every entry behind it",
     async (behind) => {
       const postgres = await connect();
       const { journal, close } = await journalOn(postgres);
@@ -149,7 +149,7 @@ if (hasPostgres) {
   identityStoreConformance(
     "a store of persons that fronts share",
     async () => await peopleOn(await connect()),
-    // Each begins some fronts anew.
+    // Each begins some nodes again.
     20,
   );
 }

@@ -1,4 +1,4 @@
-/** Connections over several hosts: the primary is found, and whatever breaks while they are made ends nobody's process. */
+/** Connections over several hosts: the primary is found, and whatever breaks while they are created ends no one's process. */
 
 import { expect } from "bun:test";
 import { Postgres } from "../../src/cluster/connection.ts";
@@ -57,7 +57,7 @@ test("a transaction whose process hangs is ended by the server, and the lease is
   await postgres.close();
 }, 60_000);
 
-test("what a transaction says after its connection was lost is said to nobody", async () => {
+test("what a transaction says after its connection was lost is said to no one", async () => {
   assertPatched();
   await using server = await startPostgres();
   await server.run("CREATE TABLE said (text text)");
@@ -86,7 +86,7 @@ test("what a transaction says after its connection was lost is said to nobody", 
       isNext.resolve();
       expect(await late.promise).toBe("refused");
       await Bun.sleep(50);
-      // Still in its own transaction, which nobody else has ended.
+      // Still in its own transaction, which no one else has ended.
       const [row] = await t`SELECT pg_current_xact_id_if_assigned() IS NOT NULL AS within`;
       expect(row!.within).toBe(true);
     }),
@@ -95,7 +95,7 @@ test("what a transaction says after its connection was lost is said to nobody", 
   await postgres.close();
 }, 60_000);
 
-test("calls that are given up while connections are made fail for their callers alone", async () => {
+test("calls that are given up while connections are created fail for their callers alone", async () => {
   await using server = await startPostgres();
   const address = parsePostgresUrl(server.url("postgres"))!;
   for (let ms = 0; ms < 30; ms += 2) {
@@ -145,7 +145,7 @@ test("a user who is shut out later is one who waits, and at a start one whose se
   await postgres.close();
 }, 60_000);
 
-test("a database that cannot hold every text is refused", async () => {
+test("a database that cannot hold every text is rejected", async () => {
   await using server = await startPostgres();
   await server.run("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0");
   const postgres = new Postgres(parsePostgresUrl(server.url("latin"))!, { connections: 1, name: "test" });

@@ -1,4 +1,4 @@
-/** The copies in a front's data directory are changed by one at a time: its front at the start, then its engine. */
+/** The copies in a node's data directory are changed by one at a time: its front at the start, then its engine. */
 
 import { expect } from "bun:test";
 import { TestCluster, testWithCluster } from "../support/cluster.ts";
@@ -6,13 +6,13 @@ import { ClusterLoad, expectAllOnce, stopMerges } from "../support/cluster-load.
 import { mulberry32 } from "../support/crash-load.ts";
 import { flagkeep, type ServerProcess, until } from "../support/server.ts";
 
-const test = testWithCluster("the copies of fronts");
+const test = testWithCluster("the copies of nodes");
 
-/** Other numbers whenever somebody has made the file's triggers anew, as whoever brings a copy up to date does. */
+/** Other numbers whenever a user has made the file's triggers again, as whoever brings a copy up to date does. */
 const getVersion = (cluster: TestCluster, node: ServerProcess) =>
   cluster.askPeopleOf(node, "PRAGMA schema_version");
 
-test("a second front on the same data directory is refused before it changes anything", async () => {
+test("a second front on the same data directory is rejected before it changes anything", async () => {
   await using cluster = await TestCluster.start(1);
   await cluster.leader();
   const node = cluster.running.get(0)!;
@@ -22,7 +22,7 @@ test("a second front on the same data directory is refused before it changes any
   expect(getVersion(cluster, node)).toEqual(before);
 }, 60_000);
 
-test("a front that was killed alone is followed when its engine has ended, too", async () => {
+test("a node that was killed alone is followed when its engine has ended, too", async () => {
   await using cluster = await TestCluster.start(1);
   await stopMerges(cluster);
   const load = new ClusterLoad(cluster, mulberry32(1));

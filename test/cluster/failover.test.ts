@@ -1,4 +1,4 @@
-/** Several fronts on one PostgreSQL: what was acknowledged is stored once, whoever dies or hangs, and when. */
+/** Several nodes on one PostgreSQL: what was acknowledged is stored once, whoever dies or hangs, and when. */
 
 import { expect } from "bun:test";
 import { TestCluster, testWithCluster } from "../support/cluster.ts";
@@ -6,7 +6,7 @@ import { ClusterLoad, expectAllOnce, stopMerges } from "../support/cluster-load.
 import { mulberry32 } from "../support/crash-load.ts";
 import { until } from "../support/server.ts";
 
-const test = testWithCluster("several fronts");
+const test = testWithCluster("several nodes");
 const rounds = Number(process.env.FLAGKEEP_TEST_CLUSTER_ROUNDS ?? 5);
 const seed = Number(process.env.FLAGKEEP_TEST_SEED) || Date.now() % 1_000_000;
 const random = mulberry32(seed);
@@ -120,7 +120,7 @@ const faults: Record<string, (cluster: TestCluster, load: ClusterLoad) => Promis
   },
 };
 
-test("each front is killed in turn", async () => {
+test("each node is killed in turn", async () => {
   await using cluster = await TestCluster.start(3);
   await stopMerges(cluster);
   const load = new ClusterLoad(cluster, random);
@@ -208,7 +208,7 @@ test("without the inserts' names and deadlines it would be: this test can see it
   expect(await storedByZombie({ isUnnamed: true, isUndated: true })).toBe(200);
 }, 60_000);
 
-test("a cohort that a front was counting when it died is counted by another one", async () => {
+test("a cohort that a node was counting when it died is counted by another one", async () => {
   await using cluster = await TestCluster.start(2);
   const [dying, other] = cluster.nodes;
   const person = { distinct_id: "ann", properties: { $set: { plan: "pro" } } };

@@ -119,7 +119,7 @@ test("a transaction of another program that delays loading is named everywhere, 
   await until(async () => (await getReadiness()).warnings === undefined, "readiness has no warning");
 }, 60_000);
 
-test("a database without a cluster is refused, and nothing is created in it", async () => {
+test("a database without a cluster is rejected, and nothing is created in it", async () => {
   const url = await testCluster.postgres.create("empty");
   const { stderr, code } = await flagkeep(["cluster", "status", "--postgres-url", url]);
   expect(code).toBe(1);

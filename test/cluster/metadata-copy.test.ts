@@ -1,4 +1,4 @@
-/** The copy of flags and keys that a front serves from: what is in memory of it follows what it becomes. */
+/** The copy of flags and keys that a node serves from: what is in memory of it follows what it becomes. */
 
 import { afterAll, beforeAll, expect } from "bun:test";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ import { parsePostgresUrl } from "../../src/lib/store-urls.ts";
 import { hasPostgres, startPostgres, type TestPostgres, testWithPostgres } from "../support/postgres.ts";
 import { temporaryFolder } from "../support/server.ts";
 
-const test = testWithPostgres("a front's copy of flags and keys");
+const test = testWithPostgres("a node's copy of flags and keys");
 
 let server: TestPostgres;
 
@@ -28,7 +28,7 @@ if (hasPostgres) {
   afterAll(async () => await server[Symbol.asyncDispose]());
 }
 
-test("flags of a change that was refused are not served when the next change has the same revision", async () => {
+test("flags of a change that was rejected are not served when the next change has the same revision", async () => {
   const postgres = new Postgres(parsePostgresUrl(await server.create("refused"))!, {
     connections: 4,
     name: "test",

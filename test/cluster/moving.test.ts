@@ -1,14 +1,14 @@
-/** A data directory becomes that of a front and comes back, and commands work for all fronts, as an operator does it. */
+/** A data directory becomes that of a node and comes back, and commands work for all nodes, as an operator does it. */
 
 import { expect } from "bun:test";
 import { join } from "node:path";
 import { TestCluster, testWithCluster } from "../support/cluster.ts";
 import { flagkeep, initializedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
 
-const test = testWithCluster("moving to several fronts");
+const test = testWithCluster("moving to several nodes");
 const flagsPath = "/api/projects/1/feature_flags/";
 
-test("a data directory is taken over, served by fronts, and made into one of its own again", async () => {
+test("a data directory is taken over, served by nodes, and made into one of its own again", async () => {
   await using cluster = await TestCluster.prepare();
   const directory = await initializedDirectory();
   const { dataDir } = directory;
@@ -85,7 +85,7 @@ test("a data directory is taken over, served by fronts, and made into one of its
   expect(await single.eventsWhenStored(902)).toHaveLength(902);
 }, 120_000);
 
-test("commands work for all fronts by the address of PostgreSQL, and not on a front's directory alone", async () => {
+test("commands work for all nodes by the address of PostgreSQL, and not on a node's directory alone", async () => {
   await using cluster = await TestCluster.start(2);
   const [one, other] = cluster.nodes as [ServerProcess, ServerProcess];
   const key = await flagkeep([
@@ -111,7 +111,7 @@ test("commands work for all fronts by the address of PostgreSQL, and not on a fr
   const failed = await flagkeep(["flags", "disable", "nope"], env);
   expect([failed.code, failed.stdout]).toEqual([1, ""]);
 
-  // Where the console is, only a front knows.
+  // Where the console is, only a node knows.
   const link = ["users", "link", "new@example.com", "--json"];
   const nowhere = await flagkeep(link, env);
   expect([nowhere.code, nowhere.stderr]).toEqual([1, expect.stringContaining("--public-url")]);
@@ -142,7 +142,7 @@ test("commands work for all fronts by the address of PostgreSQL, and not on a fr
   ]);
 }, 120_000);
 
-test("commands for all fronts know the types of groups, and persons where a front has them", async () => {
+test("commands for all nodes know the types of groups, and persons where a node has them", async () => {
   await using cluster = await TestCluster.start(1);
   const node = cluster.running.get(0)!;
   for (const type of ["organization", "company"]) {

@@ -290,7 +290,7 @@ function* renewLeases(model: Model, held: Map<number, Held>): Call<void> {
     else held.delete(partition);
 }
 
-/** Takes over partitions that nobody renews. */
+/** Takes over partitions that no one renews. */
 function* takeLeases(model: Model, held: Map<number, Held>, observers: readonly LeaseObserver[]): Call<void> {
   const leases = yield* model.transaction(() =>
     model.state.map(

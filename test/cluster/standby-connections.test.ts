@@ -1,4 +1,4 @@
-/** Connections that are lost are never replaced by ones to a standby, which would refuse every write. */
+/** Connections that are lost are never replaced by ones to a standby, which would reject every write. */
 
 import { expect } from "bun:test";
 import { Postgres } from "../../src/cluster/connection.ts";

@@ -109,7 +109,7 @@ function make(client: Database, one: Change): void {
   }
 }
 
-test("whatever is changed on two fronts, and what one lost by its death, both and a new one are alike", async () => {
+test("whatever is changed on two nodes, and what one lost by its death, both and a new one are alike", async () => {
   const postgres = await connect();
   const step = fc.record({
     node: fc.nat(1),
@@ -154,7 +154,7 @@ test("whatever is changed on two fronts, and what one lost by its death, both an
   await postgres.close();
 }, 60_000);
 
-test("changes of two fronts at once go one after the other, and none is lost", async () => {
+test("changes of two nodes at once go one after the other, and none is lost", async () => {
   const postgres = await connect();
   const nodes = [await open(postgres), await open(postgres)];
   await nodes[0]!.copy.change(() =>
@@ -173,7 +173,7 @@ test("changes of two fronts at once go one after the other, and none is lost", a
   await postgres.close();
 });
 
-test("what a front writes beside its changes is everybody's later, and undoes nothing that others have changed", async () => {
+test("what a node writes beside its changes is everybody's later, and undoes nothing that others have changed", async () => {
   const postgres = await connect();
   const one = await open(postgres);
   const other = await open(postgres);
@@ -231,7 +231,7 @@ test("a loader that has lost the lease commits nothing, and takes back what it w
   await postgres.close();
 });
 
-test("PostgreSQL that was set back, or is another one: the copy is made anew", async () => {
+test("PostgreSQL that was set back, or is another one: the copy is rebuilt", async () => {
   const postgres = await connect();
   const path = join(temporaryFolder(), "copy.sqlite");
   const { client, copy } = await open(postgres, path);
@@ -295,7 +295,7 @@ test("a file is known as a copy from the beginning", async () => {
   await postgres.close();
 });
 
-test("a front that hangs in the middle of a change keeps the others from theirs for five seconds at most", async () => {
+test("a node that hangs in the middle of a change keeps the others from theirs for five seconds at most", async () => {
   const postgres = await connect();
   const hung = await open(postgres);
   const other = await open(postgres);

@@ -1,4 +1,4 @@
-/** What happens when another node, or nobody, continues after the loading node has died. */
+/** What happens when another node, or no one, continues after the loading node has died. */
 
 import { expect } from "bun:test";
 import { TestCluster, testWithCluster } from "../support/cluster.ts";

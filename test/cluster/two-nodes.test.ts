@@ -1,4 +1,4 @@
-/** Two fronts on one PostgreSQL are one Flagkeep for SDKs, people and programs, also while PostgreSQL is away. */
+/** Two nodes on one PostgreSQL are one Flagkeep for SDKs, people and programs, also while PostgreSQL is away. */
 
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect } from "bun:test";
@@ -10,7 +10,7 @@ import { canRunCluster, startBalancer, TestCluster, testWithCluster } from "../s
 import { type ServerProcess, until } from "../support/server.ts";
 import { expectWithin } from "../support/times.ts";
 
-const test = testWithCluster("two fronts");
+const test = testWithCluster("two nodes");
 const flagsPath = "/api/projects/1/feature_flags/";
 
 let cluster: TestCluster;
@@ -45,7 +45,7 @@ describe("events", () => {
     expect(stored).toEqual([[200]]);
   }, 60_000);
 
-  test("history over alternating fronts stays in the order in which it was acknowledged", async () => {
+  test("history over alternating nodes stays in the order in which it was acknowledged", async () => {
     for (let number = 0; number < 100; number++) {
       const node = number % 2 === 0 ? one : other;
       const item = event("history", { timestamp: "2020-01-01T00:00:00Z", properties: { number } });
@@ -57,7 +57,7 @@ describe("events", () => {
     );
   }, 60_000);
 
-  test("a person known by an event of one front is the same on the other, and groups too", async () => {
+  test("a person known by an event of one node is the same on the other, and groups too", async () => {
     await one.batch([
       event("$identify", {
         distinct_id: "kim",
@@ -116,7 +116,7 @@ test("who is identified keeps the value, whichever front is asked before and aft
   }
 }, 60_000);
 
-test("a person that is deleted through one front is gone on both, and both tell that", async () => {
+test("a person that is deleted through one node is gone on both, and both tell that", async () => {
   const properties = { $set: { plan: "pro" } };
   expect((await one.batch([event("$identify", { distinct_id: "leaver", properties })])).status).toBe(200);
   const personOf = async (node: ServerProcess) => {
@@ -139,7 +139,7 @@ describe("management", () => {
     return ((await answer.json()) as { flags: Record<string, { enabled: boolean }> }).flags;
   };
 
-  test("a flag that is made, changed and deleted on one front is so on the other in under a second", async () => {
+  test("a flag that is created, changed and deleted on one node is so on the other in under a second", async () => {
     const created = await one.api(flagsPath, {
       method: "POST",
       body: {
@@ -181,14 +181,14 @@ describe("management", () => {
       };
       expect(results.filter(({ key }) => key.startsWith("at-once-")).length).toBe(20);
     }
-    // Of two of the same name one is made.
+    // Of two of the same name one is created.
     const same = await Promise.all(
       [one, other].map((node) => node.api(flagsPath, { method: "POST", body: { key: "only-once" } })),
     );
     expect(same.map(({ status }) => status).sort()).toEqual([201, 400]);
   }, 60_000);
 
-  test("a key that is revoked on one front stays so, though the other one has just noted its use", async () => {
+  test("a key that is revoked on one node stays so, though the other one has just noted its use", async () => {
     const created = await one.api("/api/personal_api_keys/", {
       method: "POST",
       body: { label: "revoked", scopes: ["feature_flag:read"] },
@@ -218,7 +218,7 @@ describe("management", () => {
     expect([await statusOf(one), await statusOf(other)]).toEqual([401, 401]);
   }, 60_000);
 
-  test("who signs in on one front is signed in on the other, and signed out there, too", async () => {
+  test("who signs in on one node is signed in on the other, and signed out there, too", async () => {
     const link = one.logs.find((line) => line.console_url !== undefined)!.console_url as string;
     const headers = { "X-Flagkeep-Console": "1", "Content-Type": "application/json" };
     const setUp = await fetch(`${one.url}/api/session/setup/`, {
@@ -245,7 +245,7 @@ describe("management", () => {
   }, 60_000);
 });
 
-test("what waits to be loaded is told by the metrics of both fronts, and nothing of disks and backups", async () => {
+test("what waits to be loaded is told by the metrics of both nodes, and nothing of disks and backups", async () => {
   const lag = async (node: ServerProcess) => {
     const text = await (await fetch(`${node.url}/metrics`)).text();
     expect(text).not.toMatch(/^flagkeep_(disk|backup|journal_lag_bytes)/m);
@@ -281,7 +281,7 @@ test("posthog-node over both by turns captures, identifies and asks for flags", 
   expect(new Set(events.map(({ properties }) => properties.number)).size).toBe(1_000);
 }, 60_000);
 
-test("while PostgreSQL is away captures are refused for now, flags go on, status says so, and all comes back", async () => {
+test("while PostgreSQL is away captures are rejected for now, flags continue, status says so, and all comes back", async () => {
   await one.api(flagsPath, {
     method: "POST",
     body: { key: "steady", filters: { groups: [{ properties: [], rollout_percentage: 100 }] } },
@@ -327,7 +327,7 @@ test("while PostgreSQL is away captures are refused for now, flags go on, status
   expect(status.shared.trouble).toBeNull();
 }, 120_000);
 
-test("while PostgreSQL hangs captures are refused after five seconds, and flags go on", async () => {
+test("while PostgreSQL hangs captures are rejected after five seconds, and flags continue", async () => {
   cluster.postgres.hang();
   try {
     const started = performance.now();
@@ -344,7 +344,7 @@ test("while PostgreSQL hangs captures are refused after five seconds, and flags 
   await cluster.everythingIsLoaded();
 }, 60_000);
 
-test("while PostgreSQL lets nobody in it is away as one that is gone, and all comes back", async () => {
+test("while PostgreSQL lets no one in it is away as one that is gone, and all comes back", async () => {
   const letIn = async (isOpen: boolean) => {
     await cluster.postgres.run(`ALTER DATABASE flagkeep ALLOW_CONNECTIONS ${isOpen}`);
     await cluster.postgres.run(
@@ -374,7 +374,7 @@ test("while PostgreSQL lets nobody in it is away as one that is gone, and all co
   await one.eventsWhenStored(2, "event=let+in");
 }, 60_000);
 
-test("a front that cannot reach PostgreSQL at its start says so and goes on when it can", async () => {
+test("a node that cannot reach PostgreSQL at its start says so and continues when it can", async () => {
   await using late = await TestCluster.prepare();
   await late.postgres.kill();
   const starting = late.startNode(0);

@@ -73,7 +73,7 @@ describe("cohort definitions", () => {
       { type: "person" },
     ].map((part) => ({ event_filters: [{ key: "plan", value: "pro", type: "event", ...part }] })),
   ];
-  test("refused at creation and change: what persons did, by numbers and words without sense", async () => {
+  test("rejected at creation and change: what persons did, by numbers and words without sense", async () => {
     using server = new TestServer();
     await server.ask("POST", cohortsPath, { body: { name: "a", filters: rules(bought) } });
     for (const part of strange) {
@@ -99,7 +99,7 @@ describe("cohort definitions", () => {
     }
   });
 
-  test("refused: conditions that nobody could ever meet", async () => {
+  test("rejected: conditions that no one could ever meet", async () => {
     using server = new TestServer();
     for (const [condition, code, detail] of [
       [{ ...named, operator: "resembles" }, "invalid_operator", "Unknown operator: 'resembles'"],

@@ -35,14 +35,14 @@ test.each(rows)("%s", (_, csv, ids) => {
   expect(distinctIdsOfCsv(csv)).toEqual(ids);
 });
 
-test("a quote that is never closed is refused: it would hold the rest of the file", () => {
+test("a quote that is never closed is rejected: it would hold the rest of the file", () => {
   expect(() => distinctIdsOfCsv('distinct_id\na\n"b\nc\n')).toThrow(
     expect.objectContaining({ field: "csv", message: "Row 3 has an unclosed quote." }),
   );
 });
 
 test.each(["person_id,name\nx,y\n", '"Person UUID"\tname\nx\ty\n'])(
-  "ids of persons are refused: %s",
+  "ids of persons are rejected: %s",
   (csv) => {
     expect(() => distinctIdsOfCsv(csv)).toThrow("person ids");
   },

@@ -1,4 +1,4 @@
-/** Looking for the members of a cohort goes on after its answer: the process may end meanwhile. */
+/** Looking for the members of a cohort continues after its answer: the process may end meanwhile. */
 
 import { expect, test } from "bun:test";
 import { rmSync } from "node:fs";
@@ -27,7 +27,7 @@ interface Shown {
   count: number | null;
 }
 
-test("a search that outlives the store says nothing, and the next start ends it or goes on", async () => {
+test("a search that outlives the store says nothing, and the next start ends it or continues", async () => {
   const folder = temporaryFolder();
   const path = join(folder, "flagkeep.sqlite");
   const now = new Date();
@@ -66,7 +66,7 @@ test("a search that outlives the store says nothing, and the next start ends it 
   rmSync(folder, { recursive: true });
 });
 
-test("a store that cannot be written is told in the log, and thrown at nobody", async () => {
+test("a store that cannot be written is told in the log, and thrown at no one", async () => {
   const folder = temporaryFolder();
   const metadata = openMetadata(join(folder, "flagkeep.sqlite"));
   initialize(metadata, { organization: "Acme", project: "Shop", email: "ann@example.com" });

@@ -33,7 +33,7 @@ describe.skipIf(chromiumPath === undefined)("dashboards and clean-up", () => {
     await server?.[Symbol.asyncDispose]();
   });
 
-  test("tiles are moved by keys, computed anew, duplicated and opened; one that fails is alone", async () => {
+  test("tiles are moved by keys, computed again, duplicated and opened; one that fails is alone", async () => {
     const { id } = await post<{ id: number }>("dashboards/", { name: "Money" });
     const source = { kind: "TrendsQuery", series: [{ kind: "EventsNode", event: "paid", math: "total" }] };
     for (const [name, query] of [

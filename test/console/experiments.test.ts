@@ -32,7 +32,7 @@ describe.skipIf(chromiumPath === undefined)("experiments", () => {
     ...more,
     properties: { $feature_flag: flag, $feature_flag_response: variant },
   });
-  /** Sends events and computes the results anew, since the server caches them. */
+  /** Sends events and computes the results again, since the server caches them. */
   const send = async (id: number, events: Record<string, unknown>[]) => {
     const [{ n: before }] = (await owner.server.query("SELECT count(*) AS n FROM events")) as [{ n: number }];
     await owner.server.batch(events);

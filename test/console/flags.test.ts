@@ -143,7 +143,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     expect(errors).toEqual([]);
   });
 
-  test("with keys alone: a flag is made, found by the palette, opened from the list", async () => {
+  test("with keys alone: a flag is created, found by the palette, opened from the list", async () => {
     const { page, context, errors } = await open();
     await page.goto("/console/flags");
     await page
@@ -261,7 +261,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     expect(errors).toEqual([]);
   });
 
-  test("a change that somebody else has to agree to is proposed; a change at a time is scheduled", async () => {
+  test("a change that another user has to agree to is proposed; a change at a time is scheduled", async () => {
     const flag = await make({
       key: "agreed",
       filters: { groups: [{ properties: [], rollout_percentage: 10 }] },

@@ -1,4 +1,4 @@
-/** Pages of other origins and of other ports, in the browser of somebody who is signed in: no effect, nothing readable. */
+/** Pages of other origins and of other ports, in the browser of a user who is signed in: no effect, nothing readable. */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
@@ -103,7 +103,7 @@ describe.skipIf(chromiumPath === undefined)("forgery", () => {
         { url: server.url, flagPath },
       );
       for (const result of tried) {
-        // What may be read is what anybody reads: that nobody is signed in.
+        // What may be read is what anybody reads: that no one is signed in.
         expect(result).not.toMatch(/owner@example\.com|"target"|: cors 2\d\d (?!\{"session":null)/);
       }
       expect(tried).toHaveLength(19);

@@ -97,7 +97,7 @@ describe.skipIf(chromiumPath === undefined)("live", () => {
     expect(errors).toEqual([]);
   });
 
-  test("a statement is run, cancelled at once, and mended", async () => {
+  test("a statement is run, cancelled at once, and repaired", async () => {
     const { page, context, errors } = await open();
     await page.goto("/console/sql");
     await page.getByRole("textbox", { name: "Statement" }).click();
@@ -157,7 +157,7 @@ describe.skipIf(chromiumPath === undefined)("live", () => {
     expect(errors).toEqual([]);
   });
 
-  test("a minute without an event: Start tells what was refused, and why", async () => {
+  test("a minute without an event: Start tells what was rejected, and why", async () => {
     await using fresh = await ServerProcess.start();
     const { page, context, errors } = await openSignedIn(browser, await ownerCookie(fresh), {
       url: fresh.url,

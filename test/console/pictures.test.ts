@@ -1,8 +1,8 @@
 /**
- * How the main screens look, in both themes and widths, beside how they looked when somebody last looked at them.
+ * How the main screens look, in both themes and widths, beside how they looked when a user last looked at them.
  *
  * What is kept are pictures at a tenth of the size: words and times may change, but not what stands where in which color.
- * Other browsers and fonts draw otherwise: there the pictures are made, and not compared.
+ * Other browsers and fonts draw otherwise: there the pictures are created, and not compared.
  * `FLAGKEEP_UPDATE_PICTURES=1 bun test test/console/pictures.test.ts` keeps those of now.
  */
 
@@ -60,7 +60,7 @@ describe.skipIf(chromiumPath === undefined)("pictures", () => {
   let server: ServerProcess;
   let browser: Browser;
   let cookie: string;
-  /** Where pictures are made small: the console's own pages would refuse it. */
+  /** Where pictures are made small: the console's own pages would reject it. */
   let desk: Page;
   let isSameBrowser = false;
 

@@ -29,7 +29,7 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
     await server?.[Symbol.asyncDispose]();
   });
 
-  /** Answers as the front does while the engine starts anew, until it is told to stop. */
+  /** Answers as the front does while the engine starts again, until it is told to stop. */
   const engineAway = async (page: Page, path: RegExp) => {
     await page.route(path, (route) =>
       route.fulfill({
@@ -96,7 +96,7 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
     }
   });
 
-  test("who is not signed in, or not any more, is refused nothing on the way to the form", async () => {
+  test("who is not signed in, or not any more, is rejected nothing on the way to the form", async () => {
     for (const value of [undefined, "fks_of_another_time"]) {
       const { page, context, errors } = await openPage(browser, { url: server.url });
       const name = cookie.split("=")[0]!;
@@ -128,7 +128,7 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
       process.kill(pid!, "SIGKILL");
       await page.reload();
       if (path.startsWith("sql")) {
-        // A statement is not run again by itself: nobody may want it any more.
+        // A statement is not run again by itself: no one may want it any more.
         await until(async () => (await server.query("SELECT 1 AS one")).length === 1, "queries are answered");
         await page.getByRole("button", { name: "Run" }).click();
       }
@@ -198,7 +198,7 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
     expect(errors).toEqual([]);
   });
 
-  test("without a connection a change is refused at once, never queued", async () => {
+  test("without a connection a change is rejected at once, never queued", async () => {
     const { page, context, errors } = await open([]);
     await page.goto("/console/flags");
     const toggle = page.getByRole("switch", { name: "new-checkout" });

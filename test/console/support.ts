@@ -66,7 +66,7 @@ export async function openPage(browser: Browser, options: PageOptions): Promise<
 
 /** What axe finds on the page as it stands (WCAG 2.0 to 2.2, A and AA). */
 export async function axeFindings(page: Page): Promise<string[]> {
-  // Not as a script element: the policy would refuse it, rightly.
+  // Not as a script element: the policy would reject it, rightly.
   await page.evaluate(await Bun.file(axeSource).text());
   return await page.evaluate(async () => {
     const axe = (window as unknown as { axe: { run: (where: Document, how: object) => Promise<AxeResults> } })
@@ -99,7 +99,7 @@ export async function ownerCookie(server: ServerProcess): Promise<string> {
   return answer.headers.get("set-cookie")!.split(";")[0]!;
 }
 
-/** Opens a page as somebody who is signed in. */
+/** Opens a page as a user who is signed in. */
 export async function openSignedIn(
   browser: Browser,
   cookie: string,

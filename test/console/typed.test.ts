@@ -1,4 +1,4 @@
-/** What somebody types or has before them is what is kept: nothing is lost, rounded, or written over unseen. */
+/** What a user types or has before them is what is kept: nothing is lost, rounded, or written over unseen. */
 
 import { describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
@@ -33,7 +33,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     await page.getByRole("button", { name: "Save changes" }).click();
   };
 
-  test("a switch does not hide what somebody else has changed since the page was opened", async () => {
+  test("a switch does not hide what another user has changed since the page was opened", async () => {
     const flag = await make({ key: "two-tabs", filters: { groups: groups(10) } });
     const change = () =>
       owner.server.api(path(`feature_flags/${flag.id}/`), {
@@ -110,7 +110,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     expect(errors).toEqual([]);
   });
 
-  test("a flag that somebody has deleted meanwhile is shown as such, and is edited no more", async () => {
+  test("a flag that a user has deleted meanwhile is shown as such, and is edited no more", async () => {
     const flag = await make({ key: "gone", filters: { groups: groups(10) } });
     const { page, context, errors } = await open();
     await page.goto(`/console/flags/${flag.id}`);
@@ -255,7 +255,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     expect(errors).toEqual([]);
   });
 
-  test("a refusal is said in the form, whichever field it is about, and what was typed stays", async () => {
+  test("a rejection is said in the form, whichever field it is about, and what was typed stays", async () => {
     const { page, context, errors } = await open(400);
     await page.goto("/console/cohorts/new");
     await page.getByLabel("Name").fill("Those without a key");
@@ -288,7 +288,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     expect(errors).toEqual([]);
   });
 
-  test("a choice that was refused, or not confirmed, goes back to what is stored", async () => {
+  test("a choice that was rejected, or not confirmed, goes back to what is stored", async () => {
     const { page, context, errors } = await open(403);
     await page.goto("/console/settings?tab=team");
     const level = page.getByRole("combobox", { name: "Level: Ann" });

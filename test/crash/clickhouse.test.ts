@@ -18,7 +18,7 @@ async function killEngine(server: ServerProcess): Promise<void> {
   for (const pid of await server.enginePids()) process.kill(pid, "SIGKILL");
 }
 
-/** Else doubled rows would be gone by themselves after a while, and nobody would see them. */
+/** Else doubled rows would be gone by themselves after a while, and no one would see them. */
 async function stopMerges(server: TestClickHouse): Promise<void> {
   await until(
     () =>
@@ -45,7 +45,7 @@ const faults: ((flagkeep: ServerProcess, server: TestClickHouse) => Promise<void
     await Bun.sleep(700 + random() * 500);
     await killEngine(flagkeep);
   },
-  // The rows are there, and nobody was told.
+  // The rows are there, and no one was told.
   async (flagkeep, server) => {
     await server.breakNext("stall-after-insert");
     await Bun.sleep(700 + random() * 500);
@@ -133,7 +133,7 @@ test(
   rounds * 15_000 + 60_000,
 );
 
-test("an older data directory is refused while ClickHouse is ahead, and captures go on", async () => {
+test("an older data directory is rejected while ClickHouse is ahead, and captures continue", async () => {
   await using server = await TestClickHouse.start();
   await server.run("CREATE DATABASE flagkeep");
   const directory = await initializedDirectory();

@@ -1,4 +1,4 @@
-/** The system's clock steps while events stream in: nothing is lost, doubled or out of order, and the server goes on. */
+/** The system's clock steps while events stream in: nothing is lost, doubled or out of order, and the server continues. */
 
 import { expect } from "bun:test";
 import { existsSync, rmSync, writeFileSync } from "node:fs";

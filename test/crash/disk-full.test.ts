@@ -1,4 +1,4 @@
-/** A volume that fills up: events are refused in time, what was acknowledged stays, and it goes on by itself. */
+/** A volume that fills up: events are rejected in time, what was acknowledged stays, and it continues by itself. */
 
 import { describe, expect, test } from "bun:test";
 import { rmSync, statSync, truncateSync } from "node:fs";
@@ -48,7 +48,7 @@ const recoveryMs = 25_000;
 
 describe.skipIf(volumes.length === 0)("a volume that fills up", () => {
   for (const size of volumes) {
-    test(`of ${size}: 503 with Retry-After before it is full, reads go on, it recovers without a restart`, async () => {
+    test(`of ${size}: 503 with Retry-After before it is full, reads continue, it recovers without a restart`, async () => {
       using volume = Volume.mount(size)!;
       const directory = await onVolume(volume.folder);
       await using server = await ServerProcess.start({ directory });
@@ -80,7 +80,7 @@ describe.skipIf(volumes.length === 0)("a volume that fills up", () => {
     }, 120_000);
   }
 
-  test("full while much waits: a start on it answers queries, and 25 MB more are enough to go on", async () => {
+  test("full while much waits: a start on it answers queries, and 25 MB more are enough to continue", async () => {
     using volume = Volume.mount("133m")!;
     const directory = await onVolume(volume.folder);
     const acknowledged: string[] = [];
@@ -105,7 +105,7 @@ describe.skipIf(volumes.length === 0)("a volume that fills up", () => {
   }, 120_000);
 });
 
-/** With no room at all: events are refused, and queries answered. */
+/** With no room at all: events are rejected, and queries answered. */
 async function expectStill(server: ServerProcess, acknowledged: string[]): Promise<void> {
   await until(async () => {
     const uuid = Bun.randomUUIDv7();

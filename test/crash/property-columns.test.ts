@@ -1,4 +1,4 @@
-/** Kills the engine while columns of properties are filled: filling goes on, and the answers are those of the JSON. */
+/** Kills the engine while columns of properties are filled: filling continues, and the answers are those of the JSON. */
 
 import { afterAll, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
@@ -43,7 +43,7 @@ test("a column is filled in the background, survives kills, and answers as befor
   expect(after).toEqual(before);
 }, 120_000);
 
-/** Of all events, computed anew. */
+/** Of all events, computed again. */
 async function breakdown(server: ServerProcess): Promise<{ value: unknown; count: number }[] | undefined> {
   const response = await server.api(`/api/projects/${server.initialized.project.id}/query/`, {
     method: "POST",

@@ -5,7 +5,7 @@ import { InvalidFieldError } from "../../src/lib/errors.ts";
 import { flagsPath, TestServer } from "../support/management-server.ts";
 
 describe("dashboards and insights", () => {
-  test("are made, filled, pinned, shown with results, and deleted", async () => {
+  test("are created, filled, pinned, shown with results, and deleted", async () => {
     const asked: unknown[] = [];
     const result = [{ label: "x", count: 3, data: [1, 2], days: ["a", "b"] }];
     using server = new TestServer({

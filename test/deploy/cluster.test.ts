@@ -1,4 +1,4 @@
-/** The files for several fronts name what there is, fit each other, and do what they say where that can be run. */
+/** The files for several nodes name what there is, fit each other, and do what they say where that can be run. */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync, rmSync } from "node:fs";
@@ -39,7 +39,7 @@ const replicas = Object.values(cluster.remote_servers).flatMap(({ shard }) =>
 );
 const keepers = batchStore.keeper_server.raft_configuration.server;
 
-/** What the fronts are told about ClickHouse fits its configuration. */
+/** What the nodes are told about ClickHouse fits its configuration. */
 function expectEventsAddress(text: string, host: string): void {
   const address = parseClickHouseUrl(text)!;
   const shards = cluster.remote_servers[address.cluster!]!.shard;
@@ -84,7 +84,7 @@ describe("compose", () => {
       Object.entries(services[name]!.environment ?? {}).map(([key, value]) => [key, substituted(value)]),
     );
 
-  test("has three fronts with settings that are taken", () => {
+  test("has three nodes with settings that are taken", () => {
     expect(nodes).toHaveLength(3);
     for (const node of nodes) {
       expect(unknownVariables(environment(node))).toEqual([]);
@@ -183,7 +183,7 @@ describe("Kubernetes", () => {
     );
   };
 
-  test("has three fronts with settings that are taken", () => {
+  test("has three nodes with settings that are taken", () => {
     expect(named("StatefulSet", "flagkeep").replicas).toBe(3);
     expect(named("StatefulSet", "flagkeep").template.spec.enableServiceLinks).toBe(false);
     const { env, ports, volumeMounts } = containerOf("flagkeep");
@@ -276,7 +276,7 @@ describe("Kubernetes", () => {
 const hasBalancer = installedProgram("haproxy") !== undefined;
 if (!hasBalancer) console.log("SKIPPED the balancer of several fronts: no haproxy");
 describe.skipIf(!hasBalancer)("the balancer", () => {
-  /** Stands for a front or a replica: says who it is, and is ready for some things. */
+  /** Stands for a node or a replica: says who it is, and is ready for some things. */
   const stand = (name: string, isReady: (role: string | null) => boolean) =>
     Bun.serve({
       hostname: "127.0.0.1",
@@ -343,7 +343,7 @@ describe.skipIf(!hasBalancer)("the balancer", () => {
     return [...names].sort();
   };
 
-  test("events go to fronts that take them, other requests to all that are ready, and to nobody else", async () => {
+  test("events go to nodes that take them, other requests to all that are ready, and to no one else", async () => {
     await until(
       async () => Bun.deepEquals(await allAnswering("/flags/?v=2"), ["flagkeep-2", "front"]),
       "both are up",

@@ -92,7 +92,7 @@ test("the image's file is well-formed", () => {
   ]);
 });
 
-test("the image runs as nobody in particular, on a folder that is its own", () => {
+test("the image runs as no one in particular, on a folder that is its own", () => {
   const user = argumentsOf("USER").at(-1)!;
   expect(user).toMatch(/^[1-9]\d*:[1-9]\d*$/);
   const [folder] = argumentsOf("VOLUME");

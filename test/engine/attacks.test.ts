@@ -76,7 +76,7 @@ async function beside(work: () => Promise<Response>) {
   return { status: response.status, text, tookMs: durationMs, peakBytes, failed };
 }
 
-/** How it may end: an answer, or a refusal that says why. Never a 500, never a lost connection. */
+/** How it may end: an answer, or a rejection that says why. Never a 500, never a lost connection. */
 const ends = [200, 400, 429, 503];
 
 describe("memory", () => {
@@ -196,7 +196,7 @@ describe("answers", () => {
     `SELECT 1 AS "${"a".repeat(60_000)}" FROM range(100000)`,
     "SELECT properties, repeat('é', 3000) FROM events, range(100)",
   ];
-  test("are counted while they are made, and go through the front without staying there", async () => {
+  test("are counted while they are created, and go through the front without staying there", async () => {
     await restarted(["--query-result-limit", "4MiB"]);
     for (const sql of large) {
       const seen = await beside(() => ask(sql));
@@ -296,7 +296,7 @@ test("who leaves before the answer has met no defect of ours", async () => {
   expect(logs.filter(({ level }) => level === "error")).toEqual([]);
 }, 30_000);
 
-test("who brings the engine down twice in a minute waits; others go on", async () => {
+test("who brings the engine down twice in a minute waits; others continue", async () => {
   await restarted();
   const created = await server.api("/api/organizations/@current/projects/", {
     method: "POST",

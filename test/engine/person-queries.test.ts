@@ -284,7 +284,7 @@ describe("cohorts", () => {
     }
   });
 
-  test("a condition that an older version took and nobody can meet: its cohort is empty, others are not", async () => {
+  test("a condition that an older version took and no one can meet: its cohort is empty, others are not", async () => {
     const bad = (id: number, more: JsonObject) =>
       cohort(id, {
         type: "OR",

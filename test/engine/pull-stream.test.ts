@@ -1,4 +1,4 @@
-/** Bytes that are made while they are read: failures, readers who leave, and whose time it is. */
+/** Bytes that are created while they are read: failures, readers who leave, and whose time it is. */
 
 import { expect, test } from "bun:test";
 import { pullStream } from "../../src/engine/pull-stream.ts";

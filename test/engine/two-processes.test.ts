@@ -26,7 +26,7 @@ function niceValues(pid: number): number[] {
 }
 
 describe("the engine dies", () => {
-  test("captures and flags go on, it is back within 3 s, nothing is lost or doubled", async () => {
+  test("captures and flags continue, it is back within 3 s, nothing is lost or doubled", async () => {
     await using server = await ServerProcess.start();
     await server.api("/api/projects/1/feature_flags/", { method: "POST", body: { key: "a-flag" } });
     await server.capture({ event: "before", distinct_id: "a" });
@@ -147,7 +147,7 @@ describe("a stop in order", () => {
     expect(left).toEqual([]);
     await using again = await ServerProcess.start({ directory });
     expect((await again.eventsWhenStored(500)).map(({ uuid }) => uuid)).toEqual(uuids);
-    // Numbers go on behind those of the first run.
+    // Numbers continue behind those of the first run.
     await again.capture({ event: "later", distinct_id: "a" });
     expect((await again.eventsWhenStored(501)).at(-1)!.seq).toBeGreaterThan(500);
   }, 60_000);

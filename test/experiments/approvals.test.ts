@@ -77,7 +77,7 @@ test("a stage of an early access feature needs approval, its texts do not", asyn
   expect(await patch(path, { name: "New editor" })).toMatchObject({ status: 200 });
 });
 
-test("a survey runs without approval: its flags are its own, and nobody could request their change", async () => {
+test("a survey runs without approval: its flags are its own, and no one could request their change", async () => {
   const questions = [{ type: "open", question: "Why?" }];
   const { body } = await post("/surveys/", { name: "Why", type: "popover", questions });
   const path = `/surveys/${body.id}/`;

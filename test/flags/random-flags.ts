@@ -115,7 +115,7 @@ function cohortDefinition(id: number): fc.Arbitrary<JsonObject> {
   const own = fc.tuple(personFilter, negation).map(([filter, sign]): JsonObject => ({ ...filter, ...sign }));
   const leaf = id > 1 ? fc.oneof({ weight: 4, arbitrary: own }, cohortFilter(id, true)) : own;
   const joint = fc.constantFrom("AND", "OR");
-  // A list may be empty: nobody, except in SDKs.
+  // A list may be empty: no one, except in SDKs.
   const inner = fc.record({ type: joint, values: fc.array(leaf, { maxLength: 3 }) });
   return fc.record({
     type: joint,

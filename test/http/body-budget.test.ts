@@ -31,7 +31,7 @@ test("one that is larger than everything has it alone", async () => {
   (await next)();
 });
 
-test("who waits too long is asked to come again, and those behind go on", async () => {
+test("who waits too long is asked to come again, and those behind continue", async () => {
   const budget = new BodyBudget(100, 20);
   const leave = await budget.take(90);
   const large = budget.take(50).catch((error: unknown) => error);
@@ -116,7 +116,7 @@ test("those that grow wait for room, and are not blamed for it", async () => {
   ).toBe(3 * mib);
 });
 
-test("one that would be too large is refused where that shows", async () => {
+test("one that would be too large is rejected where that shows", async () => {
   const bodies = new BodyReader({ ...limits, inFlightBytesMax: 64 * mib });
   const growing = new Growing().send(19 * mib).send(2 * mib);
   expect(await growing.read(bodies).catch((error: unknown) => error)).toMatchObject({ status: 413 });

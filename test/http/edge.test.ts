@@ -257,7 +257,7 @@ describe.each(Object.entries(kinds))("%s with its length said twice", (_, kind) 
     return `POST ${kind.path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${head.join("")}${said.join("")}\r\n${body}`;
   };
 
-  test("the same: is taken; another: is refused", async () => {
+  test("the same: is taken; another: is rejected", async () => {
     expect(await exchange(request([0, 0]))).toStartWith(`HTTP/1.1 ${kind.status ?? 200}`);
     expect(await exchange(request([0, 0, 0]))).toStartWith(`HTTP/1.1 ${kind.status ?? 200}`);
     expect(await exchange(request([0, -1]))).toStartWith("HTTP/1.1 400");
@@ -294,7 +294,7 @@ test("parts of a path that are no text are the names of nothing", async () => {
   expect(openFeature.status).toBe(404);
 });
 
-test("methods that nobody has heard of here are refused, on paths that are there and paths that are not", async () => {
+test("methods that no one has heard of here are rejected, on paths that are there and paths that are not", async () => {
   for (const path of ["/capture/", "/flags/", "/static/array.js", "/api/projects/", "/nothing/at/all"]) {
     for (const method of ["PROPFIND", "TRACE", "LINK", "QUERY", "M-SEARCH", "PURGE", "SUBSCRIBE"]) {
       const answer = await exchange(`${method} ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
@@ -307,7 +307,7 @@ test("methods that nobody has heard of here are refused, on paths that are there
   }
 });
 
-test("JSON that is nested a million times is refused before it is parsed", async () => {
+test("JSON that is nested a million times is rejected before it is parsed", async () => {
   for (const kind of Object.values(kinds)) {
     for (const part of ["[", '{"a":', '[{"a":', '"\\"[",[']) {
       const body = `{"x":${part.repeat(Math.floor(60_000 / part.length))}`;

@@ -39,7 +39,7 @@ function getError(body: unknown, partial = false) {
   return undefined;
 }
 
-describe("what is refused", () => {
+describe("what is rejected", () => {
   for (const [body, field, code, detail] of [
     [{}, "name", "required", "This field is required."],
     [{ name: null }, "name", "null", "This field may not be null."],

@@ -167,7 +167,7 @@ describe("bodies", () => {
     });
   }
   for (const type of ["application/json", "application/x-www-form-urlencoded"])
-    test(`text of another encoding as ${type} is refused, not stored with other characters`, async () => {
+    test(`text of another encoding as ${type} is rejected, not stored with other characters`, async () => {
       using server = new TestServer();
       const body = Buffer.from('{"key":"a","name":"caf\u00e9"}', "latin1");
       const answer = await server.ask("POST", flagsPath, { body, headers: { "content-type": type } });
@@ -327,7 +327,7 @@ describe("pages", () => {
 });
 
 describe("other origins", () => {
-  test("may read answers, refusals included", async () => {
+  test("may read answers, rejections included", async () => {
     using server = new TestServer();
     for (const key of [undefined, null]) {
       const answer = await server.ask("GET", flagsPath, { key, headers: { origin: "https://app.example" } });

@@ -234,7 +234,7 @@ describe("others are parsed", () => {
     });
   }
 
-  test("what is no UTF-8, or goes on in the next line; a character that means nothing is one", async () => {
+  test("what is no UTF-8, or continues in the next line; a character that means nothing is one", async () => {
     const first = behindOne({});
     for (const [bytes, copied] of [
       [Buffer.from([0xff, 0x0a]), 0],
@@ -263,7 +263,7 @@ test("more events than there is memory for, which is used again", async () => {
   expect({ copied, accepted }).toEqual({ copied: 19_976, accepted: 20_000 });
 });
 
-test("an import that was interrupted goes on the other way", async () => {
+test("an import that was interrupted continues the other way", async () => {
   const content = lines(
     ...Array.from({ length: 8_000 }, (_, n) => ({ ...event, uuid: uuid(n), properties: { n } })),
   );

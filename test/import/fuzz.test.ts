@@ -1,5 +1,5 @@
 /**
- * Files of each source with records that nobody would export: no record crashes an import, each is counted once,
+ * Files of each source with records that no one would export: no record crashes an import, each is counted once,
  * repetition in any order loads nothing, and no two users become one person. Source: contract, import 1.
  */
 
@@ -389,7 +389,7 @@ describe("wild records", () => {
           mkdirSync(own);
           const target = new MemoryTarget();
           if (isAuto) {
-            // Whatever it is taken for, or why it is refused.
+            // Whatever it is taken for, or why it is rejected.
             const auto = load(own, new MemoryTarget(), written, "auto");
             await auto.catch((error) => expect(error).toBeInstanceOf(AppError));
           }

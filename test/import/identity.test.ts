@@ -150,7 +150,7 @@ describe("a device belongs to its first user", () => {
     expect(readdirSync(join(dataDir, "import-state"))).toEqual(["identities"]);
   }, 60_000);
 
-  test("that an event linked a device stands in its properties, and that of a refused one does not", async () => {
+  test("that an event linked a device stands in its properties, and that of a rejected one does not", async () => {
     const project = await SampleProject.create();
     const identify = sources["segment identify"];
     await project.records([identify("d", "u1", 1), identify("d", "u2", 2), identify("d", "u1", 3)]);
@@ -196,7 +196,7 @@ describe("a device belongs to its first user", () => {
 });
 
 describe("with people who are there already", () => {
-  test("a device of another identified person is not linked; one of the user or of nobody is", async () => {
+  test("a device of another identified person is not linked; one of the user or of no one is", async () => {
     await using server = await ServerProcess.start();
     const identify = (user: string, device: string) => ({
       event: "$identify",
@@ -214,7 +214,7 @@ describe("with people who are there already", () => {
       segment("own", "u1", 2),
       segment("anonymous-device", "u2", 3),
     ];
-    // The last events of the live server count, though nobody waited for them.
+    // The last events of the live server count, though no one waited for them.
     expect(await project.records(records, "--dry-run")).toMatchObject({ shared_devices: 1, made: 2 });
     expect(await project.records(records)).toMatchObject({ accepted: 3, shared_devices: 1, made: 2 });
     expect(await project.persons()).toEqual([

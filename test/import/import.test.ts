@@ -250,7 +250,7 @@ test("what is wrong goes into the reject file with its lines; a corrupt end is s
   const first = checked(corrupt.stdout);
   expect(first.complete).toBe(false);
   expect(first.accepted).toBeGreaterThan(3_000);
-  // The mended file goes on where the corruption was.
+  // The repaired file continues where the corruption was.
   file("cut.gz", whole);
   const second = await load(dataDir, cut, "--resume");
   expect(second).toMatchObject({

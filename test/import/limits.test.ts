@@ -24,7 +24,7 @@ async function load(dataDir: string, path: string, ...args: string[]) {
   return { summary, stderr, code };
 }
 
-test("--max-rejects: exactly so many, then it stops; with --resume and more of them it goes on", async () => {
+test("--max-rejects: exactly so many, then it stops; with --resume and more of them it continues", async () => {
   const { dataDir } = await initializedDirectory();
   const lines = Array.from({ length: 9_000 }, (_, n) => (n % 3 === 1 ? `bad ${n}` : good(n)));
   const path = file("many.ndjson", lines.join("\n"));

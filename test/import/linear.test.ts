@@ -108,7 +108,7 @@ describe("columns", () => {
     expect(await read(table(columnsMax))).toMatchObject({ records: 1, problems: new Map() });
   });
   for (const columns of [columnsMax + 1, 100_000])
-    test(`${columns} are refused by one sentence`, async () => {
+    test(`${columns} are rejected by one sentence`, async () => {
       const error = await read(table(columns)).catch((error) => error);
       expect(error).toBeInstanceOf(UnreadableFileError);
       expect(error.message).toBe(
@@ -217,7 +217,7 @@ describe("archives", () => {
       expect(performance.now() - before).toBeLessThan(60_000);
     }, 120_000);
 
-  test("members that overlap are refused by one sentence, before any is unpacked", async () => {
+  test("members that overlap are rejected by one sentence, before any is unpacked", async () => {
     const one = Buffer.from(zipSync({ a: new Uint8Array(10_000_000) }));
     const directory = one.indexOf(Buffer.from("PK\x01\x02", "latin1"));
     const entry = one.subarray(directory, one.indexOf(Buffer.from("PK\x05\x06", "latin1")));

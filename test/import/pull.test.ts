@@ -11,7 +11,7 @@ import { flagkeep, initializedDirectory, ServerProcess, temporaryFolder } from "
 const folder = temporaryFolder();
 afterAll(() => rmSync(folder, { recursive: true }));
 
-test("everything comes over, also after a refusal in the middle and with a busy server", async () => {
+test("everything comes over, also after a rejection in the middle and with a busy server", async () => {
   await using source = await ServerProcess.start();
   const count = 2_500;
   /** The first ones are of another time than one would think of. */
@@ -61,7 +61,7 @@ test("everything comes over, also after a refusal in the middle and with a busy 
   const flag = { key: "beta", name: "Beta", filters, tags: [], evaluation_contexts: ["web"] };
   expect((await source.api(`${flagsPath}/feature_flags/`, { method: "POST", body: flag })).status).toBe(201);
 
-  // Between the two stands a server that is busy at times, and refuses from the third page of events on.
+  // Between the two stands a server that is busy at times, and rejects from the third page of events on.
   let isRefusing = true;
   let eventPages = 0;
   let requests = 0;
@@ -300,7 +300,7 @@ test("into the data directory of the folder where it is called, as when nothing 
   rmSync(dirname(dataDir), { recursive: true });
 });
 
-test("servers that refuse, redirect, say nothing of use or never answer end with a sentence", async () => {
+test("servers that reject, redirect, say nothing of use or never answer end with a sentence", async () => {
   const noPause = () => Promise.resolve();
   for (const [answer, words] of [
     [() => Response.json({ detail: "bad key" }, { status: 401 }), "bad key"],

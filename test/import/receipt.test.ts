@@ -58,7 +58,7 @@ test("persons and groups count too; without events there is no time", async () =
   expect(none).toMatchObject({ rejected: 1, first_time: null, last_time: null, people: 0 });
 }, 60_000);
 
-test("a dry run shows events without the links that are refused", async () => {
+test("a dry run shows events without the links that are rejected", async () => {
   const project = await SampleProject.create();
   const login = (user: string, n: number) => ({
     type: "identify",

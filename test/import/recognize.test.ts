@@ -1,4 +1,4 @@
-/** Files that cannot become events are refused with what they are. Source: contract, import 1.9. */
+/** Files that cannot become events are rejected with what they are. Source: contract, import 1.9. */
 
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
@@ -64,7 +64,7 @@ for (const [name, dump] of [
   ["one statement, cut off", "INSERT INTO events (event, distinct_id) VALUES ('a'"],
   ["SQLite", "PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\n"],
 ] as const)
-  test(`an SQL dump is refused: ${name}`, () => {
+  test(`an SQL dump is rejected: ${name}`, () => {
     expect(() => detectFileType("a.sql", Buffer.from(dump))).toThrow(
       "a.sql is an SQL dump: export the table",
     );
@@ -108,7 +108,7 @@ describe("totals", () => {
   for (const record of others)
     test(`not ${JSON.stringify(record)}`, () => expect(isTotals(record)).toBe(false));
 
-  test("are refused, also behind the comments of GA4's interface", async () => {
+  test("are rejected, also behind the comments of GA4's interface", async () => {
     const sentence = "holds totals per day, no events: it cannot be loaded.";
     const table = "date,visitors,pageviews\n2024-01-01,1,2\n";
     expect(await load("visitors.csv", table)).toMatchObject({

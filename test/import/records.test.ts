@@ -200,7 +200,7 @@ for (const c of [
       expect(detectFormat(c.record as never)).toBe(c.format as RecordFormat);
   });
 
-test("properties that are no object stay what they are, for ingestion to refuse", () => {
+test("properties that are no object stay what they are, for ingestion to reject", () => {
   for (const [format, field] of [
     ["events", "properties"],
     ["posthog", "properties"],

@@ -235,7 +235,7 @@ describe("without an id the content counts, and how many equal records there are
     expect(second).toMatchObject({ accepted: 0, duplicate: 3, made: 0, rejected: 0 });
   }, 60_000);
 
-  test("an import that is interrupted goes on counting where it was, across files that are done", async () => {
+  test("an import that is interrupted continues counting where it was, across files that are done", async () => {
     const project = await SampleProject.create();
     Bun.spawnSync(["mkdir", `${project.folder}/files`]);
     const row = ga4();
@@ -402,7 +402,7 @@ describe("what an older version has loaded is recognized", () => {
 });
 
 describe("counts that are spilled to the disk", () => {
-  test("go on", () => {
+  test("continue", () => {
     using counts = new SpilledCounts(16);
     for (let round = 1; round <= 3; round++)
       for (let n = 0; n < 100; n++) expect(counts.add(`text ${n}`)).toBe(round);

@@ -84,7 +84,7 @@ const cases: readonly (readonly [name: string, content: string, records: unknown
 for (const [name, content, records, nulls] of cases)
   test(name, async () => expect(await read(content, nulls)).toEqual(records));
 
-test("NUL bytes in what is no table are refused", async () => {
+test("NUL bytes in what is no table are rejected", async () => {
   const error = await read("\x7fELF\0\0,\0").catch((error) => error);
   expect(error.message).toEndWith("is no text.");
 });

@@ -258,7 +258,7 @@ test("as many as may be remembered; those that are done make room; a part that b
   await uploads.cancel(uploads.list().find(({ state }) => state === "uploading")!);
   create();
   expect(uploads.list()).toHaveLength(importsMax);
-  // A folder that has no name yet is nothing; what ran when the server ended can go on.
+  // A folder that has no name yet is nothing; what ran when the server ended can continue.
   rmSync(join(dataDir, "import-state", "uploads", first.id, "import.json"));
   const next = new ImportUploads({ dataDir, executable: ["false"], reserveBytes: 0 });
   expect(next.list()).toHaveLength(importsMax - 1);

@@ -1,4 +1,4 @@
-/** Files of records that nobody would export, from a seed. */
+/** Files of records that no one would export, from a seed. */
 
 import { isUtf8 } from "node:buffer";
 import { WildEvents } from "../support/wild-events.ts";

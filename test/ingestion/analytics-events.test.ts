@@ -127,7 +127,7 @@ describe("bodies may be", () => {
   }
 });
 
-describe("refusals are written in the protocol's own words", () => {
+describe("rejections are written in the protocol's own words", () => {
   for (const [name, init, status, error] of [
     ["no key", { headers: {} }, 401, "missing_api_key"],
     ["another scheme", { headers: { authorization: "Basic x" } }, 401, "missing_api_key"],

@@ -231,7 +231,7 @@ test("any body in any wrapping", async () => {
     ),
     { numRuns: 1_500 },
   );
-  // The generator would be worth nothing if it only made refusals.
+  // The generator would be worth nothing if it only made rejections.
   expect(stored).toBeGreaterThan(100);
 });
 

@@ -49,7 +49,7 @@ describe("a large body", () => {
     expect(journal.lines.at(-1)).toMatchObject({ details: { count: 1_490_000 } });
   });
 
-  test("of which only some events are history is refused", async () => {
+  test("of which only some events are history is rejected", async () => {
     const { journal, send } = startCapture();
     const { batch } = JSON.parse(many(1_000)) as { batch: Record<string, unknown>[] };
     for (const event of batch.slice(600)) event.historical_migration = true;
@@ -58,7 +58,7 @@ describe("a large body", () => {
     expect(journal.appends).toEqual([]);
   });
 
-  test("whose events name several keys is refused, and one that names a key late is not", async () => {
+  test("whose events name several keys is rejected, and one that names a key late is not", async () => {
     const { journal, send } = startCapture();
     const { batch } = JSON.parse(many(1_000)) as { batch: Record<string, unknown>[] };
     batch[999]!.token = anyToken;
@@ -113,14 +113,14 @@ describe("a large body", () => {
     ["of two bodies", many(2_000) + many(2_000), 400, "invalid_payload"],
     ["that unpacks to more than is allowed", gzipSync("x".repeat(30_000_000)), 413, "payload_too_large"],
   ] as const) {
-    test(`${name} is refused: ${status}`, async () => {
+    test(`${name} is rejected: ${status}`, async () => {
       const { journal, send, unexpected } = startCapture();
       const response = await send("/e", { body: body as never });
       expect(response.status).toBe(status);
       expect(await response.json()).toMatchObject({ code });
       expect(journal.appends).toEqual([]);
       expect(unexpected).toEqual([]);
-      // The thread goes on after a refusal.
+      // The thread continues after a rejection.
       expect((await send("/batch", { body: many(1_000) })).status).toBe(200);
     });
   }
@@ -158,7 +158,7 @@ describe("a large body", () => {
     expect(Buffer.from(all).subarray(-9).toString()).toBe("of others");
   });
 
-  test("lets others go on while it is taken apart", async () => {
+  test("lets others continue while it is taken apart", async () => {
     const { send } = startCapture();
     const slow = send("/batch", { body: "[{},".repeat(1_500_000) });
     let isOver = false;

@@ -110,7 +110,7 @@ describe("recorded requests", () => {
     });
   });
 
-  test("are refused for a project that does not exist", async () => {
+  test("are rejected for a project that does not exist", async () => {
     for (const recording of recordings.filter(({ url }) => !url.startsWith("/s/"))) {
       const { journal, send } = startCapture({ projects: { findByToken: () => undefined } });
       const body = Buffer.from(recording.rawBase64, "base64");

@@ -79,7 +79,7 @@ describe("the project key", () => {
       "batch submitted with inconsistent api_key values",
     ],
   ] as const) {
-    test(`is refused: ${name}`, async () => {
+    test(`is rejected: ${name}`, async () => {
       const { journal, send } = startCapture();
       const response = await send("/e/", { body: JSON.stringify(body) });
       expect(response.status).toBe(401);
@@ -89,7 +89,7 @@ describe("the project key", () => {
   }
 });
 
-describe("a request that cannot be understood is refused as a whole", () => {
+describe("a request that cannot be understood is rejected as a whole", () => {
   for (const [name, path, body, detail] of [
     ["no JSON", "/capture", "not json", "the body is not JSON: "],
     ["no JSON that looks like base64", "/capture", "deadbeef", "the body is not JSON: "],
@@ -190,7 +190,7 @@ describe("a request that cannot be understood is refused as a whole", () => {
     });
   }
 
-  test("JSON nested hundreds of thousands of times is refused; 500 levels are kept", async () => {
+  test("JSON nested hundreds of thousands of times is rejected; 500 levels are kept", async () => {
     const { journal, send, unexpected } = startCapture();
     const deep = nested(400_000);
     for (const body of [deep, `{"a":`.repeat(400_000), one().replace("}", `,"properties":{"a":${deep}}}`)]) {
@@ -206,7 +206,7 @@ describe("a request that cannot be understood is refused as a whole", () => {
 });
 
 describe("what a request is made of", () => {
-  test("a nameless lone event is dropped, not refused", async () => {
+  test("a nameless lone event is dropped, not rejected", async () => {
     for (const path of ["/capture", "/e", "/i/v0/e", "/track"]) {
       const { journal, send } = startCapture();
       expect(
@@ -285,7 +285,7 @@ describe("what a request is made of", () => {
     expect(journal.events.filter(({ historical }) => historical)).toHaveLength(historical.length + 1);
   });
 
-  test("a historical_migration that is no boolean is refused in every shape", async () => {
+  test("a historical_migration that is no boolean is rejected in every shape", async () => {
     const { journal, send } = startCapture();
     for (const historical_migration of ["true", 1, {}, []]) {
       const bad = { ...anyEvent, historical_migration };

@@ -44,7 +44,7 @@ describe("every event route, with and without the slash", () => {
     expect((await send("/e/", { method: "GET" })).status).toBe(400);
   });
 
-  test("refuses other methods; only the paths of image pixels have GET", async () => {
+  test("rejects other methods; only the paths of image pixels have GET", async () => {
     const { journal, send } = startCapture();
     const data = `?data=${encodeURIComponent(one())}`;
     for (const path of capturePaths.flatMap((bare) => [bare, `${bare}/`])) {

@@ -96,7 +96,7 @@ describe("over a socket", () => {
     expect(journal.events).toHaveLength(2);
   });
 
-  test("a client that waits for 100 Continue is told to go on", async () => {
+  test("a client that waits for 100 Continue is told to continue", async () => {
     const answer = await new Promise<string>((resolve, reject) => {
       const socket = connect(port, "127.0.0.1");
       let received = "";
@@ -133,7 +133,7 @@ describe("over a socket", () => {
     expect(journal.events).toHaveLength(1);
   });
 
-  test("after a refused body the same connection goes on", async () => {
+  test("after a rejected body the same connection continues", async () => {
     const large = 3 * mib;
     const answer = await exchange([
       `POST /e/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${large}\r\n\r\n`,
@@ -213,7 +213,7 @@ describe("over a socket", () => {
     expect(journal.events).toHaveLength(1);
   });
 
-  test("OPTIONS and odd methods are answered", async () => {
+  test("OPTIONS and unusual methods are answered", async () => {
     for (const [method, expected] of [
       ["OPTIONS", 200],
       ["PUT", 405],

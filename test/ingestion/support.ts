@@ -29,13 +29,13 @@ export const one = (more: Record<string, unknown> = {}) =>
 export const batch = (items: unknown, more: Record<string, unknown> = {}) =>
   JSON.stringify({ api_key: anyToken, batch: items, ...more });
 
-/** What a refusal says. */
+/** What a rejection says. */
 export async function envelope(response: Response) {
   expect(response.headers.get("content-type")).toStartWith("application/json");
   return (await response.json()) as { type: string; code: string; detail: string; attr: null };
 }
 
-/** Keeps what it is given, or refuses as a journal does that cannot write. */
+/** Keeps what it is given, or rejects as a journal does that cannot write. */
 export class FakeJournal implements JournalSink {
   readonly appends: { lane: Lane; entries: readonly string[] }[] = [];
   rejection: Error | undefined;
@@ -93,7 +93,7 @@ export function startCapture({
   /** What was logged as a defect. */
   const unexpected: unknown[] = [];
   const app = createApp({
-    // Nothing here asks who somebody is.
+    // Nothing here asks who a user is.
     guard: undefined as never,
     log: { error: ({ error }) => unexpected.push(error) },
     routes: captureRoutes({ journal, projects, nowMicros: () => noon, ...overrides }),

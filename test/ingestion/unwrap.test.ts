@@ -132,7 +132,7 @@ describe("the JSON comes out of", () => {
   }
 });
 
-describe("refused are", () => {
+describe("rejected are", () => {
   for (const [wrapping, message] of [
     [{ name: "nothing", body: "" }, "request missing data payload"],
     [{ name: "an empty data parameter and no body", url: "/e/?data=" }, "request missing data payload"],
@@ -171,13 +171,13 @@ describe("refused are", () => {
   }
 });
 
-describe("a word that looks like base64 is left for the parser to refuse", () => {
+describe("a word that looks like base64 is left for the parser to reject", () => {
   for (const body of ["deadbeef", "notJson1", "hello world"]) {
     test(body, async () => expect(await unwrapped({ name: body, body })).toBe(body));
   }
 });
 
-describe("what is larger than the limit once unpacked is refused", () => {
+describe("what is larger than the limit once unpacked is rejected", () => {
   const huge = Buffer.alloc(21 * mib, '[" ');
   const lz64Bomb = LZString.compressToBase64(`["${"a".repeat(3 * mib)}"]`);
   for (const [name, wrapping, limit] of [

@@ -1,4 +1,4 @@
-/** Bodies of capture requests that nobody would send, from a seed. */
+/** Bodies of capture requests that no one would send, from a seed. */
 
 import { WildEvents } from "../support/wild-events.ts";
 import { anyToken } from "./support.ts";

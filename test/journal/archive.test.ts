@@ -89,7 +89,7 @@ describe("every applied segment is kept until it is released", () => {
     pruneArchive(at.archiveFolder, { realtime: 200, historical: 10 });
     expect(ranges("realtime")).toEqual([[201, 300]]);
     expect(ranges("historical")).toEqual([]);
-    // It goes on behind a release of everything.
+    // It continues behind a release of everything.
     pruneArchive(at.archiveFolder, { realtime: 300, historical: 10 });
     await keep(archive, segments("realtime", 301, 1));
     expect(ranges("realtime")).toEqual([[301, 310]]);
@@ -278,7 +278,7 @@ describe("damage", () => {
     expect(seen.released).toEqual([["realtime", 30]]);
   });
 
-  test("what the disk refuses stays in the journal and is tried again", async () => {
+  test("what the disk rejects stays in the journal and is tried again", async () => {
     const { archive, seen } = openArchive();
     const all = segments("realtime", 1, 2);
     rmSync(join(at.archiveFolder, "realtime"), { recursive: true });

@@ -1,4 +1,4 @@
-/** A sealed segment is corrupt: only the corrupt blocks are lost, which are named, and everything else goes on. */
+/** A sealed segment is corrupt: only the corrupt blocks are lost, which are named, and everything else continues. */
 
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -57,7 +57,7 @@ describe("what can be read of a corrupt segment", () => {
   }
 });
 
-test("numbers that were given to refused entries are not missing, behind a corrupt block either", async () => {
+test("numbers that were given to rejected entries are not missing, behind a corrupt block either", async () => {
   const segment = writeSegment(folder, "realtime", 1, [
     ...[entryLines(1, 2), entryLines(3, 2), entryLines(5, 2), entryLines(9, 2)],
   ]);

@@ -141,7 +141,7 @@ test.each([
   ["a number that is not there", (line: string) => line.replace('"time":1', '"time":')],
   ["a sign alone", (line: string) => line.replace('"time":1', '"time":-')],
   ["a number with leading zeros", (line: string) => line.replace('"time":1', '"time":01')],
-])("refused: %s", (_, spoil) => {
+])("rejected: %s", (_, spoil) => {
   const uuid = "0190f0e2-7a11-7b5e-8d4a-5f0c1ab2c3d4";
   const line = new EntryWriter(1, 2, false).event({
     uuid,
@@ -157,7 +157,7 @@ test.each([
   expect(decodeEntries(Buffer.from(`${spoilt}\n`), 0)).toEqual({ entries: [], rejected: [spoilt] });
 });
 
-test("what is corrupt before its properties is read as by those who parse all of it, or refused by both", () => {
+test("what is corrupt before its properties is read as by those who parse all of it, or rejected by both", () => {
   const corruption = fc.record({
     place: fc.nat({ max: 999_999 }),
     bytes: fc.oneof(

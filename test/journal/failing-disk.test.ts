@@ -11,7 +11,7 @@ import { entry, openJournal, settings, toStrings } from "./support.ts";
 
 describe("a disk that fails", () => {
   for (const kind of ["write", "sync", "create"] as const) {
-    test(`${kind}: nothing is acknowledged, what was acknowledged stays, and it goes on afterwards`, async () => {
+    test(`${kind}: nothing is acknowledged, what was acknowledged stays, and it continues afterwards`, async () => {
       const disk = new FakeDisk();
       const { journal, sealed } = await openJournal(temporaryFolder(), {}, disk);
       if (kind !== "create") await journal.append("realtime", [entry("before")]);
@@ -51,7 +51,7 @@ describe("a disk that fails", () => {
     expect(await textsFrom(disk, sealed)).toEqual(["x"]);
   });
 
-  test("after a failure it is left alone for a moment: refused without a call", async () => {
+  test("after a failure it is left alone for a moment: rejected without a call", async () => {
     const disk = new FakeDisk();
     const { journal } = await openJournal(temporaryFolder(), {}, disk);
     await journal.append("realtime", [entry("before")]);
@@ -100,7 +100,7 @@ describe("a disk that fails", () => {
     });
   }
 
-  test("full: the answer is a refusal before the write when the reserve is reached, and it recovers", async () => {
+  test("full: the answer is a rejection before the write when the reserve is reached, and it recovers", async () => {
     const disk = new FakeDisk();
     disk.freeBytes = 1_000;
     const { journal } = await openJournal(temporaryFolder(), { reserveBytes: 2_000 }, disk);
@@ -201,7 +201,7 @@ describe("a disk that fails", () => {
       const hold = await Promise.all(
         segments.map(async (segment) => {
           const seqs = (await toStrings([segment])).map(({ seq }) => seq);
-          // Numbers of entries that were refused are in no file, but in the range of one.
+          // Numbers of entries that were rejected are in no file, but in the range of one.
           return [segment.first <= (seqs[0] ?? segment.first), segment.last >= (seqs.at(-1) ?? segment.last)];
         }),
       );

@@ -78,7 +78,7 @@ export function journalConformance(
       }
     });
 
-    test("goes on behind the last number after it was opened again, and keeps what was acknowledged", async () => {
+    test("continues behind the last number after it was opened again, and keeps what was acknowledged", async () => {
       one = await open();
       const last = (await one.journal.append("realtime", ["a", "b"].map(entry))) + 1;
       one = await one.reopen();

@@ -30,7 +30,7 @@ describe("the journal", () => {
     ]);
   });
 
-  test("goes on behind the last number after it was opened again", async () => {
+  test("continues behind the last number after it was opened again", async () => {
     const folder = temporaryFolder();
     const before = await openJournal(folder);
     await before.journal.append("realtime", [entry("a"), entry("b")]);
@@ -215,7 +215,7 @@ describe("the journal", () => {
     await journal.close();
   });
 
-  test("refuses more than its queue holds, and takes entries again afterwards", async () => {
+  test("rejects more than its queue holds, and takes entries again afterwards", async () => {
     const disk = new FakeDisk();
     disk.syncMs = 30;
     const { journal } = await openJournal(temporaryFolder(), { queueBytesMax: 1_000 }, disk);

@@ -35,7 +35,7 @@ export interface Report {
   stored: number;
   lost: Finding;
   doubled: Finding;
-  /** Stored, but nobody has sent them. */
+  /** Stored, but no one has sent them. */
   invented: Finding;
   /** Stored with other contents, or for another sender. */
   changed: Finding;

@@ -40,7 +40,7 @@ describe("a memory budget", () => {
     expect(memoryBudget(null, 0)).toBeNull();
   });
 
-  test("decides settings that nobody has given", () => {
+  test("decides settings that no one has given", () => {
     const flags = { memory: "512MiB" };
     expect(readConfig(flags, {})).toMatchObject(memoryShares(512 * MiB));
     const given = readConfig(

@@ -20,7 +20,7 @@ test("a file is read as it is, also into memory that held a longer one", async (
   expect(buffers.readFile(join(folder, "absent"))).rejects.toThrow("ENOENT");
 });
 
-test("what is taken is nobody else's until it may be used again", () => {
+test("what is taken is no one else's until it may be used again", () => {
   const buffers = new ReusedBuffers(8 * MiB);
   const first = buffers.take(100);
   const second = buffers.take(100);

@@ -18,7 +18,7 @@ test("each turn of the event loop is one piece of work, and those who wait come 
   expect(order).toEqual(["a1", "b1", "c1", "a2", "b2", "a3", "a4"]);
 });
 
-test("who comes later than a crowd of somebody else's is next but one", async () => {
+test("who comes later than a crowd of another user's is next but one", async () => {
   const turns = new TickQueue();
   const order: string[] = [];
   const crowd = Array.from({ length: 100 }, () => turns.next("crowd").then(() => order.push("crowd")));

@@ -1,4 +1,4 @@
-/** UUIDs that sort in the order in which they were made. */
+/** UUIDs that sort in the order in which they were created. */
 
 import { expect, test } from "bun:test";
 import { orderedUuid } from "../../src/lib/ids.ts";

@@ -2,7 +2,7 @@
  * Puts small faults into the rules, one at a time, and lists those that no test notices: `make mutation [MUTANTS=500 SEED=1]`.
  * With `ONLY=src/journal` those of a folder, with `ONLY=src/journal/recovery.ts:40-60` those in some lines of a file.
  *
- * Works on a copy of the sources. What was tried is kept in `dist/mutation.json`; a run with the same seed goes on where it was
+ * Works on a copy of the sources. What was tried is kept in `dist/mutation.json`; a run with the same seed continues where it was
  * stopped.
  */
 

@@ -16,7 +16,7 @@ afterAll(() => server[Symbol.asyncDispose]());
 const metrics = (of: ServerProcess, headers: Record<string, string> = {}) =>
   fetch(`${of.url}/metrics`, { headers });
 
-test("the latest refused event requests are told to operators, with the reason and never a key", async () => {
+test("the latest rejected event requests are told to operators, with the reason and never a key", async () => {
   await using own = await ServerProcess.start();
   const rejections = async () => {
     const answer = await own.api("/api/instance/refusals/");
@@ -76,7 +76,7 @@ describe("the figures", () => {
     }
   });
 
-  test("can be opened, closed, and asked a token for; a proxy that is not trusted vouches for nobody", async () => {
+  test("can be opened, closed, and asked a token for; a proxy that is not trusted vouches for no one", async () => {
     await using plain = await ServerProcess.start();
     expect((await metrics(plain)).status).toBe(200);
     expect((await metrics(plain, { "x-forwarded-for": "127.0.0.1" })).status).toBe(403);
@@ -122,7 +122,7 @@ describe("the figures", () => {
 });
 
 describe("the log", () => {
-  test("tells of refused event requests, a few in a second, and never a key", async () => {
+  test("tells of rejected event requests, a few in a second, and never a key", async () => {
     const secret = "phc_secretsecretsecretsecret";
     const rejected = () => server.logs.filter(({ msg }) => msg === "event request rejected");
     const answers = await Promise.all(

@@ -86,7 +86,7 @@ describe("a clock that jumps ahead", () => {
     created.push(retention);
     return retention;
   };
-  /** Lets time pass, and the clock go on as it likes. @returns whether what is old went. */
+  /** Lets time pass, and the clock continue as it likes. @returns whether what is old went. */
   const look = async (retention: Retention, passedMs: number, clockMs = passedMs) => {
     elapsed += passedMs;
     clock += clockMs;
@@ -124,7 +124,7 @@ afterAll(() => {
   for (const directory of directories) rmSync(directory, { recursive: true, force: true });
 });
 
-test("everything older goes, whatever it is, and stays away when the event store is made again", async () => {
+test("everything older goes, whatever it is, and stays away when the event store is rebuilt", async () => {
   const directory = await initializedDirectory();
   directories.push(directory.dataDir);
   const first = await ServerProcess.start({ directory });

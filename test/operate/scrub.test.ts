@@ -79,7 +79,7 @@ test("a sound data directory: every part was read, and status remembers it", asy
 describe("corruption is named", () => {
   const cases: [part: Scrub["parts"][number]["part"], harm: (dataDir: string) => void][] = [
     ["metadata", (dir) => corrupt(join(dir, "flagkeep.sqlite"), () => 4_096 * 3, 4_096)],
-    // A page that only goes on with a long value has no structure to be checked: several in a row are not all such.
+    // A page that only continues with a long value has no structure to be checked: several in a row are not all such.
     ["people", (dir) => corrupt(join(dir, "people.sqlite"), () => 4_096 * 3, 4_096 * 12)],
     // Of the newest segment only the end may be torn off; what is before it was acknowledged.
     ["journal", (dir) => corruptSegment(dir, (text) => text.replace('"noise":"', '"noise":"x'))],

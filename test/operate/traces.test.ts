@@ -77,7 +77,7 @@ test("requests, questions to the engine and loads have spans; keys and bodies ar
     expect(all).not.toContain(secret);
 }, 60_000);
 
-test("a trace that the client brings goes on", async () => {
+test("a trace that the client brings continues", async () => {
   const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
   const spanId = "00f067aa0ba902b7";
   await fetch(`${server.url}/api/projects/`, { headers: { traceparent: `00-${traceId}-${spanId}-01` } });
@@ -92,7 +92,7 @@ test("a trace that the client brings goes on", async () => {
   expect(spans.some((span) => span.traceId === "a".repeat(32))).toBe(false);
 }, 60_000);
 
-test("a collector that refuses is told of in the log, and hinders nobody", async () => {
+test("a collector that rejects is told of in the log, and hinders no one", async () => {
   isAway = true;
   expect((await server.capture({ event: "y", distinct_id: "kim" })).status).toBe(200);
   await until(

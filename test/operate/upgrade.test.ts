@@ -1,6 +1,6 @@
 /**
  * Data directories of released versions, opened by this one: one that was stopped, one that was killed with events in its
- * journal. `test/fixtures/upgrades/README.md` tells how they were made.
+ * journal. `test/fixtures/upgrades/README.md` tells how they were created.
  */
 
 import { Database } from "bun:sqlite";
@@ -83,7 +83,7 @@ for (const name of names) {
       ["events", "events.duckdb"],
     ];
     for (const [store, file] of stores) {
-      test(`${file}: killed at each statement of its migration, the next start goes on`, async () => {
+      test(`${file}: killed at each statement of its migration, the next start continues`, async () => {
         const { dataDir } = unpacked(name);
         for (let statement = 1; ; statement++) {
           const place = join(folder, crypto.randomUUID());
@@ -91,7 +91,7 @@ for (const name of names) {
           for (const found of readdirSync(dataDir).filter((one) => one.startsWith(file)))
             cpSync(join(dataDir, found), join(place, found));
           const result = await openAndDie(store, join(place, file), statement);
-          // Opened by nobody who dies.
+          // Opened by no one who dies.
           expect(await openAndDie(store, join(place, file), Number.MAX_SAFE_INTEGER)).toBe("opened");
           if (result === "opened") break;
         }
@@ -153,7 +153,7 @@ test("two processes that bring a store up to date at once: each step is made by 
   }
 });
 
-test("a downgrade is refused in one sentence, and changes nothing", async () => {
+test("a downgrade is rejected in one sentence, and changes nothing", async () => {
   const { dataDir } = unpacked(names[0]!);
   for (const file of ["flagkeep.sqlite", "people.sqlite"]) {
     const copy = join(folder, crypto.randomUUID());

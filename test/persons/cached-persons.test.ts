@@ -1,4 +1,4 @@
-/** Persons stay in memory from step to step: nobody can tell from what is stored, and there is a limit to it. */
+/** Persons stay in memory from step to step: no one can tell from what is stored, and there is a limit to it. */
 
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";

@@ -56,7 +56,7 @@ describe("a deleted person", () => {
     expect(people.persons()).toEqual([]);
   });
 
-  test("of another project stays, and a deletion of nobody changes nothing", () => {
+  test("of another project stays, and a deletion of no one changes nothing", () => {
     using people = new TestPeople();
     people.apply(set("kim", { a: 1 }, { projectId: 2 }));
     const { uuid } = people.person("kim", 2)!;

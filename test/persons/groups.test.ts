@@ -148,7 +148,7 @@ describe("groups", () => {
     ]);
   });
 
-  test("the person of the event is made, and not written", () => {
+  test("the person of the event is created, and not written", () => {
     using people = new TestPeople();
     people.apply(
       group("company", "x", { size: 1 }, { distinctId: "server", properties: { $set: { plan: "pro" } } }),
@@ -185,7 +185,7 @@ describe("groups", () => {
     }
   });
 
-  test("too large properties are refused with a warning", () => {
+  test("too large properties are rejected with a warning", () => {
     using people = new TestPeople();
     people.apply(
       group("company", "x", { size: 1 }),

@@ -163,7 +163,7 @@ describe.each<Road>(["parsed", "scanned"])("%s properties", (road) => {
       (it.db.$client.query(`SELECT count(*) AS n FROM ${table}`).get() as { n: number }).n;
     expect(count("property_name")).toBe(projectPropertyDefinitionsMax);
     expect(count("property_value")).toBe(projectValuesMax);
-    // Also for a register that has not seen them grow, and others may go on.
+    // Also for a register that has not seen them grow, and others may continue.
     it.take(new DefinitionRecorder(it.db), ["seen", { other: "x" }], ["seen", { other: "x" }, 2]);
     expect(count("property_name")).toBe(projectPropertyDefinitionsMax + 1);
     expect(count("property_value")).toBe(projectValuesMax + 1);

@@ -104,7 +104,7 @@ describe("what has no list is a JSON object", () => {
   });
 });
 
-test("lists of names are begun anew when there are very many", () => {
+test("lists of names are begun again when there are very many", () => {
   const before = PropertyNames.of(["a", "b"]);
   expect(PropertyNames.of(["a", "b"])).toBe(before);
   for (let index = 0; index < 2_000; index++)

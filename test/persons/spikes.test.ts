@@ -48,7 +48,7 @@ class Traffic {
 const quick = { factor: 10, minimumPerMinute: 60, historyMinutes: 60, historyMinutesMin: 2 };
 
 describe("a spike", () => {
-  test("begins above ten times the usual rate and ends when the rate is back", () => {
+  test("begins above ten times the baseline rate and ends when the rate is back", () => {
     using people = new TestPeople();
     const traffic = new Traffic(people);
     traffic.run(150, 5);
@@ -190,7 +190,7 @@ describe("over a restart", () => {
     expect(traffic.signals).toEqual(["1 began"]);
   });
 
-  test("an open spike goes on as the same one", () => {
+  test("an open spike continues as the same one", () => {
     using people = new TestPeople();
     const traffic = new Traffic(people);
     traffic.run(10, 4);

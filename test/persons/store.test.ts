@@ -268,7 +268,7 @@ describe("hash-key overrides", () => {
       expect(pending(people, "user", 531)).toEqual({ f: "third" });
     });
 
-    test("another server stores one while the person is made: it is assigned afterwards", () => {
+    test("another server stores one while the person is created: it is assigned afterwards", () => {
       using people = new TestPeople();
       people.apply(event({ distinctId: "user" }));
       people.db.$client.run(`INSERT INTO pending_override VALUES (1, 1, 'user', 'anon', '["f"]', ${at(0)})`);
@@ -298,7 +298,7 @@ describe("hash-key overrides", () => {
 });
 
 describe("the file", () => {
-  test("of a newer version is refused", () => {
+  test("of a newer version is rejected", () => {
     using people = new TestPeople();
     people.db.$client.run("INSERT INTO schema_migration VALUES (99, 'later', '', '')");
     expect(() => openPeople(people.path)).toThrow(NewerDataVersionError);

@@ -40,7 +40,7 @@ class CachedPeople extends TestPeople {
   }
 }
 
-test("a name that only somebody had who is deleted goes too; others stay", () => {
+test("a name that only a user had who is deleted goes too; others stay", () => {
   using people = new CachedPeople();
   people.apply(set("a", { "ann@example.com": 1 }), set("b", { plan: "pro" }));
   expect(people.lists()).toEqual(["ann@example.com", "plan"]);

@@ -64,7 +64,7 @@ async function makeSound(): Promise<void> {
   await server.eventsWhenStored(2_000);
   await server.stop();
   cpSync(server.dataDir, sound, { recursive: true });
-  // What it could be made again from: a corrupt event store has to be noticed, not mended.
+  // What it could be rebuilt from: a corrupt event store has to be noticed, not repaired.
   rmSync(join(sound, "journal", "archive"), { recursive: true, force: true });
 }
 

@@ -26,7 +26,7 @@ const growthBytesMax = 256 * 1024 * 1024;
 const leftOut =
   /\/imports\/|\/instance\/backups\/|\/reset_token\/|\/personal_api_keys\/|^\/api\/(organizations\/[^/]+\/)?projects\/$/;
 
-/** Each is a question to the engine, which takes a hundred times as long as a refusal. */
+/** Each is a question to the engine, which takes a hundred times as long as a rejection. */
 const slow = /\/(query|reach|user_blast_radius|insights|dashboards|cohorts)\//;
 const slowShare = 0.02;
 
@@ -88,7 +88,7 @@ function fail(what: string, body?: Uint8Array): void {
   );
 }
 
-/** The server goes on: an event arrives, and the flags and their answer are there. */
+/** The server continues: an event arrives, and the flags and their answer are there. */
 async function requireSound(): Promise<void> {
   if (server.process.exitCode !== null) return fail(`the server ended with ${server.process.exitCode}`);
   const distinct_id = crypto.randomUUID();

@@ -153,7 +153,7 @@ test("the members of the last time cannot be asked for any more", () => {
 });
 
 describe("limits", () => {
-  test("values get numbers until there are too many, then they begin anew", () => {
+  test("values get numbers until there are too many, then they begin again", () => {
     const scanner = new MemberScanner();
     const seen = new Set<unknown>();
     let unnumbered = 0;

@@ -184,7 +184,7 @@ describe.skipIf(programs === undefined)("a certificate by ACME", () => {
     120_000,
   );
 
-  test("an authority that does not answer: one line, and the server goes on without", async () => {
+  test("an authority that does not answer: one line, and the server continues without", async () => {
     rmSync(join(directory.dataDir, "certificates"), { recursive: true, force: true });
     await using server = await ServerProcess.start({
       directory,
@@ -204,7 +204,7 @@ describe.skipIf(programs === undefined)("a certificate by ACME", () => {
     expect(existsSync(join(directory.dataDir, "certificates", "certificate.pem"))).toBe(false);
   }, 60_000);
 
-  test("a port that is taken: one line, and the server goes on without", async () => {
+  test("a port that is taken: one line, and the server continues without", async () => {
     const other = Bun.serve({ hostname: "127.0.0.1", port: ports.http, fetch: () => new Response("other") });
     try {
       await using server = await ServerProcess.start({ directory, args: settings() });

@@ -1,4 +1,4 @@
-/** What a start refuses, what it leaves behind then, and what it says until the first event has come. */
+/** What a start rejects, what it leaves behind then, and what it says until the first event has come. */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
@@ -33,7 +33,7 @@ afterAll(() => rmSync(root, { recursive: true, force: true }));
 const serve = (dataDir: string, env: Record<string, string> = {}) =>
   flagkeep(["serve", "--data-dir", dataDir, "--port", "0", "--log-format", "json"], env);
 
-describe("a folder with other things in it is refused and stays as it is", () => {
+describe("a folder with other things in it is rejected and stays as it is", () => {
   const contents: Record<string, (folder: string) => void> = {
     "a file": (folder) => writeFileSync(join(folder, "notes.txt"), "mine"),
     "a hidden file": (folder) => writeFileSync(join(folder, ".profile"), ""),
@@ -105,7 +105,7 @@ describe("events without flagkeep.sqlite", () => {
     return dataDir;
   };
 
-  test("every command refuses, names the file, says how to restore, and makes none", async () => {
+  test("every command rejects, names the file, says how to restore, and makes none", async () => {
     const dataDir = copy("missing");
     rmSync(join(dataDir, "flagkeep.sqlite"));
     const withArguments = ["99", "x", "y"];
@@ -183,7 +183,7 @@ test("the lock cannot be taken away by removing files", async () => {
   expect((await fetch(`${third.url}/_liveness`)).status).toBe(200);
 });
 
-test("a port that is taken: no data directory is made", async () => {
+test("a port that is taken: no data directory is created", async () => {
   await using server = await ServerProcess.start();
   const dataDir = join(root, "never", "made");
   const { port } = new URL(server.url);

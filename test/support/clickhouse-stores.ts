@@ -100,7 +100,7 @@ export class ClickHouseStores implements AsyncDisposable {
     return await this.store.connection.rows(sql);
   }
 
-  /** @param preservesPeople somebody else has them open. */
+  /** @param preservesPeople another user has them open. */
   async close(preservesPeople = false): Promise<void> {
     if (!preservesPeople) this.people.$client.close();
     await this.store.close();

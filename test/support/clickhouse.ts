@@ -67,7 +67,7 @@ export class TestClickHouse implements AsyncDisposable {
     await fetch(`http://127.0.0.1:${this.port}/.fault?${fault}`, { method: "POST" });
   }
 
-  /** Whether an insert is held, and how many inserts of events were done, or refused by the engine. */
+  /** Whether an insert is held, and how many inserts of events were done, or rejected by the engine. */
   async inserts(): Promise<{ isHolding: boolean; inserted: number; refused: number }> {
     const answer = await fetch(`http://127.0.0.1:${this.port}/.held`);
     return (await answer.json()) as {

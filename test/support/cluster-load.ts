@@ -1,4 +1,4 @@
-/** Senders over several fronts that write down what was acknowledged, and the judgement on what is stored at the end. */
+/** Senders over several nodes that write down what was acknowledged, and the judgement on what is stored at the end. */
 
 import { expect } from "bun:test";
 import { digestOf } from "../kill-test/adapter.ts";
@@ -10,7 +10,7 @@ const name = "load";
 const batchMax = 40;
 const textMax = 600;
 const people = 30;
-/** A share of the batches goes to two fronts at once; another one is sent again when it was acknowledged. */
+/** A share of the batches goes to two nodes at once; another one is sent again when it was acknowledged. */
 const shareTwice = 0.05;
 const patienceMs = 15_000;
 /** Between the batches of a sender, so that there are not more events than can be looked at. */
@@ -28,7 +28,7 @@ export class ClusterLoad {
   private isOver = false;
   private readonly senders: Promise<void>[];
 
-  /** Begins at once. @param random chooses fronts, sizes and what is sent twice */
+  /** Begins at once. @param random chooses nodes, sizes and what is sent twice */
   constructor(
     private readonly cluster: TestCluster,
     private readonly random: () => number,
@@ -87,7 +87,7 @@ export class ClusterLoad {
     }
   }
 
-  /** Tries one front after the other, as SDKs behind a balancer do. @returns whether one of them has taken it */
+  /** Tries one node after the other, as SDKs behind a balancer do. @returns whether one of them has taken it */
   private async deliver(sender: string, events: readonly LoadEvent[], historical: boolean): Promise<boolean> {
     const body = JSON.stringify({
       api_key: this.cluster.initialized.project.api_key,
@@ -117,7 +117,7 @@ export class ClusterLoad {
   }
 }
 
-/** Without it doubled rows would be gone by themselves after a while, and nobody would see them. */
+/** Without it doubled rows would be gone by themselves after a while, and no one would see them. */
 export async function stopMerges({ clickhouse }: TestCluster): Promise<void> {
   await until(
     () =>
@@ -153,7 +153,7 @@ export async function expectAllOnce(cluster: TestCluster, log: readonly Sent[]):
   const [all] = await cluster.clickhouse.run("SELECT count() FROM flagkeep.events");
   const count = "SELECT sum(identified + anonymous + historical) AS events FROM usage_day";
   const [counted] = await cluster.askPeople<{ events: number }>(count);
-  // What all fronts know tells where it went wrong.
+  // What all nodes know tells where it went wrong.
   const copies = cluster.nodes.map((node) => [
     ...cluster.askPeopleOf(node, count),
     ...cluster.askPeopleOf(node, "SELECT lane, seq FROM lane_cursor"),

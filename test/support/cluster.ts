@@ -1,4 +1,4 @@
-/** Several fronts of the compiled executable on one PostgreSQL and one ClickHouse, as users run them. */
+/** Several nodes of the compiled executable on one PostgreSQL and one ClickHouse, as users run them. */
 
 import { Database } from "bun:sqlite";
 import type { test } from "bun:test";
@@ -19,7 +19,7 @@ export const testWithCluster = (what: string): typeof test =>
 
 const database = "flagkeep";
 
-/** What the fronts share, and those that run. */
+/** What the nodes share, and those that run. */
 export class TestCluster implements AsyncDisposable {
   /** Keys for all of them; whole once the first one runs. */
   readonly initialized = { project: { id: 1, api_key: "phc_severalFronts" } } as Initialized;
@@ -34,7 +34,7 @@ export class TestCluster implements AsyncDisposable {
     private readonly args: readonly string[],
   ) {}
 
-  /** Starts the databases, without fronts. @param args further settings of every front */
+  /** Starts the databases, without nodes. @param args further settings of every node */
   static async prepare({ standby = false, args = [] as readonly string[] } = {}): Promise<TestCluster> {
     const [postgres, clickhouse] = await Promise.all([startPostgres(), TestClickHouse.start()]);
     const cluster = new TestCluster(postgres, clickhouse, args);
@@ -48,7 +48,7 @@ export class TestCluster implements AsyncDisposable {
     return new TestCluster(postgres, clickhouse, []);
   }
 
-  /** Starts so many fronts on new data directories, the first of them alone. */
+  /** Starts so many nodes on new data directories, the first of them alone. */
   static async start(
     count: number,
     options: { standby?: boolean; args?: readonly string[] } = {},
@@ -71,7 +71,7 @@ export class TestCluster implements AsyncDisposable {
     return `postgres://postgres@${hosts.join(",")}/${database}`;
   }
 
-  /** What every front is started with. */
+  /** What every node is started with. */
   get settings(): string[] {
     return [
       ...["--postgres-url", this.postgresUrl, "--events-url", this.clickhouse.url(database)],
@@ -79,7 +79,7 @@ export class TestCluster implements AsyncDisposable {
     ];
   }
 
-  /** The fronts that run, in their order. */
+  /** The nodes that run, in their order. */
   get nodes(): ServerProcess[] {
     return [...this.running].sort(([one], [other]) => one - other).map(([, node]) => node);
   }
@@ -98,7 +98,7 @@ export class TestCluster implements AsyncDisposable {
     return node;
   }
 
-  /** Ends a front as a crash would, its engine after it. */
+  /** Ends a node as a crash would, its engine after it. */
   async kill(number: number): Promise<void> {
     const node = this.running.get(number);
     this.running.delete(number);
@@ -125,7 +125,7 @@ export class TestCluster implements AsyncDisposable {
     }
   }
 
-  /** Waits until one of the running fronts' engines loads events. @returns its number */
+  /** Waits until one of the running nodes' engines loads events. @returns its number */
   async leader(): Promise<number> {
     return await until(async () => {
       const [row] = await this.ask<{ name: string }>(
@@ -136,7 +136,7 @@ export class TestCluster implements AsyncDisposable {
     }, "a front loads events");
   }
 
-  /** Ends a front and its engine at the same moment, so that the engine cannot hand over. */
+  /** Ends a node and its engine at the same moment, so that the engine cannot hand over. */
   async killWithEngine(number: number): Promise<void> {
     const node = this.running.get(number)!;
     this.running.delete(number);
@@ -209,7 +209,7 @@ export function startBalancer(nodes: readonly ServerProcess[]): Server<undefined
   });
 }
 
-/** So many fronts at one address. */
+/** So many nodes at one address. */
 export async function startBehindBalancer(count: number): Promise<ServerProcess> {
   const cluster = await TestCluster.start(count);
   const balancer = startBalancer(cluster.nodes);

@@ -5,5 +5,5 @@ import { patchedClient } from "../../src/cluster/patched-client.ts";
 const client = patchedClient();
 Bun.plugin(client.plugin);
 
-/** @throws the client was read without being mended. */
+/** @throws the client was read without being repaired. */
 export const assertPatched = client.assertPatched;

@@ -1,10 +1,10 @@
 /** Ports for servers that cannot choose one themselves. */
 
-/** Below what systems give to connections and to port 0, so that nobody gets it by chance before its server starts. */
+/** Below what systems give to connections and to port 0, so that no one gets it by chance before its server starts. */
 const firstPort = 20_000;
 const endPort = 32_000;
 
-/** A port of the loopback address that nobody listens on; the same one is seldom given twice. */
+/** A port of the loopback address that no one listens on; the same one is seldom given twice. */
 export function freePort(): number {
   for (;;) {
     const port = firstPort + Math.floor(Math.random() * (endPort - firstPort));

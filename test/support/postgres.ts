@@ -31,7 +31,7 @@ function programs(): string | undefined {
 
 /** The folder of the server's programs. */
 export const postgresPrograms = programs();
-/** It refuses to run as root. */
+/** It does not run as root. */
 const asOther =
   process.getuid?.() === 0 ? ["--reuid=postgres", "--regid=postgres", "--init-groups"] : undefined;
 export const hasPostgres = postgresPrograms !== undefined && installedProgram("setpriv") !== undefined;
@@ -117,7 +117,7 @@ export class TestPostgres implements AsyncDisposable {
     for (const child of children) signalIfThere(child, "SIGKILL");
     this.process!.kill("SIGKILL");
     await this.process!.exited;
-    // As long as one is left, the next start refuses the folder.
+    // As long as one is left, the next start rejects the folder.
     await until(() => !children.some(isRunning), "all its processes have ended");
   }
 

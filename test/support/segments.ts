@@ -12,7 +12,7 @@ import {
   segmentHeader,
 } from "../../src/journal/segment.ts";
 
-/** @param blocks each the lines of what was made durable together, without their line breaks. */
+/** @param blocks each the lines of what was created durable together, without their line breaks. */
 export function writeSegment(
   folder: string,
   lane: Lane,
@@ -24,7 +24,7 @@ export function writeSegment(
   let text = segmentHeader(lane, first);
   for (const lines of blocks) {
     const entries = lines.map((line) => `${line}\n`).join("");
-    // Numbers between blocks may be missing: they were given to entries that were refused.
+    // Numbers between blocks may be missing: they were given to entries that were rejected.
     ({ seq: last } = JSON.parse(lines.at(-1)!) as { seq: number });
     hash = hashBlock(Buffer.from(entries), last, hash);
     text += entries + blockLine(last, Buffer.byteLength(entries), hash);

@@ -26,7 +26,7 @@ function prepared(name: string, build: (folder: string) => boolean): string | un
   const fresh = `${folder}.${process.pid}`;
   mkdirSync(fresh, { recursive: true });
   if (build(fresh)) {
-    // Somebody else may have been faster.
+    // Another user may have been faster.
     if (!existsSync(folder)) renameSync(fresh, folder);
     return folder;
   }

@@ -1,4 +1,4 @@
-/** Events that nobody would send, as JSON, from a seed. */
+/** Events that no one would send, as JSON, from a seed. */
 
 import { anyToken } from "../ingestion/support.ts";
 import { WildJson, type WrittenMembers } from "./wild-json.ts";

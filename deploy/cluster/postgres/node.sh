@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Starts one of two PostgreSQL servers, as what it should be: who has an empty folder copies the other one and follows it;
 # who was the primary while the other one has been promoted stays down, for its last commits may be missing there.
-# An empty database is made only where POSTGRES_INIT is `yes`, which it is for the very first start.
+# An empty database is created only where POSTGRES_INIT is `yes`, which it is for the very first start.
 set -euo pipefail
 
 port=${PEER_PORT:-5432}

@@ -86,7 +86,7 @@ class Rewriter {
     this.edits.push({ start, end, text });
   }
 
-  /** The statement with all edits; those at one position stay in the order in which they were made. */
+  /** The statement with all edits; those at one position stay in the order in which they were created. */
   protected edited(): string {
     let text = "";
     let from = 0;

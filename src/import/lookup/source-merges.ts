@@ -2,7 +2,7 @@
  * Users that were merged in the source: which of their distinct IDs become one person (contract, import 2.2, 2.11).
  *
  * Two users with a user ID each are never joined, neither by one row nor by a chain of rows. All rows are read before
- * the first link is made, so that their order does not affect the owner of an ID without a user.
+ * the first link is created, so that their order does not affect the owner of an ID without a user.
  */
 
 import { Database } from "bun:sqlite";

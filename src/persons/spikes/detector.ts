@@ -1,8 +1,8 @@
 /**
  * Detects when a project receives far more realtime events than usual. A spike starts when the events of the last 60
- * seconds exceed the minimum and `factor` times the usual rate per minute. It ends when the rate has not exceeded that
+ * seconds exceed the minimum and `factor` times the baseline rate per minute. It ends when the rate has not exceeded that
  * for a minute; its end is the last event above the threshold. A rate that lasts for the whole history becomes the
- * usual rate, which also ends the spike. Minutes in which nothing at all was received (Flagkeep was stopped) are not
+ * baseline rate, which also ends the spike. Minutes in which nothing at all was received (Flagkeep was stopped) are not
  * part of the history; otherwise the first minute afterwards would be a spike. Pure: time comes from events and ticks.
  * Source: contract, README "Spike detection" and the row `GET …/spikes/`.
  */
@@ -11,11 +11,11 @@ import { truncatedString } from "../identity/ingestion-warning.ts";
 import { type MinuteCount, microsPerMinute, ProjectRate } from "./project-rate.ts";
 
 export interface SpikeOptions {
-  /** A spike starts above this multiple of the usual rate. */
+  /** A spike starts above this multiple of the baseline rate. */
   factor: number;
   /** A spike requires more events per minute than this. */
   minimumPerMinute: number;
-  /** Length of the history for the usual rate. */
+  /** Length of the history for the baseline rate. */
   historyMinutes: number;
   /** Minimum length of the history for detecting spikes. */
   historyMinutesMin: number;
@@ -101,7 +101,7 @@ interface Project {
   rate: ProjectRate;
   isRateDirty: boolean;
   spike: WatchedSpike | undefined;
-  /** The threshold's usual rate for the current minute; undefined without enough history. */
+  /** The threshold's baseline rate for the current minute; undefined without enough history. */
   baseline: number | undefined;
   baselineMinute: number;
   contributors: Contributors | undefined;
@@ -134,7 +134,7 @@ export class SpikeDetector {
     const project = this.projectOf(projectId, receivedMicros);
     this.closeIfOver(project, receivedMicros);
     const isNewMinute = project.rate.add(receivedMicros, project.spike !== undefined);
-    // After a restart within a minute, the usual rate is not known yet.
+    // After a restart within a minute, the baseline rate is not known yet.
     if (isNewMinute || project.baselineMinute === neverMinute)
       this.startMinute(project, Math.floor(receivedMicros / microsPerMinute));
     const { spike, rate } = project;

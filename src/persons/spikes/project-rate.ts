@@ -4,7 +4,7 @@
 export interface MinuteCount {
   minute: number;
   count: number;
-  /** The minute was part of a spike and is excluded from the usual rate. */
+  /** The minute was part of a spike and is excluded from the baseline rate. */
   isInSpike: boolean;
 }
 

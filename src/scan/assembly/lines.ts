@@ -27,7 +27,7 @@ const sentAt = partsAt + 24;
 const beforeName = partsAt + 32;
 const beforeId = partsAt + 40;
 const beforeTime = partsAt + 48;
-/** Four, eight bytes each: for a uuid that was made or sent, and that for each mode. */
+/** Four, eight bytes each: for a uuid that was created or sent, and that for each mode. */
 const modes = partsAt + 56;
 const noChain = partsAt + 88;
 const beforeProperties = partsAt + 96;

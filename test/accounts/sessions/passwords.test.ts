@@ -34,7 +34,7 @@ describe("a new password", () => {
     ["administrator", "too_common"],
     ["abcabcabcabc", "too_common"],
     ["letmein123456!", "too_common"],
-  ])("%s is refused", (password, code) => {
+  ])("%s is rejected", (password, code) => {
     const email = password === "ann.larsson+x" ? "Ann.Larsson+x@example.com" : "ann.larsson@example.com";
     expect(rejection(password, email)).toBe(code);
   });
@@ -139,7 +139,7 @@ describe("attempts", () => {
     expect(waitOf(attempts, 60_001, "203.0.113.7", "new@example.com")).not.toBeNumber();
   });
 
-  test("on several fronts each allows its share", () => {
+  test("on several nodes each allows its share", () => {
     const attempts = new SignInLimiter(() => 2);
     const waits: unknown[] = [];
     let now = 0;

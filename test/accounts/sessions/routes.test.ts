@@ -8,7 +8,7 @@ import { createUser, setUserActive } from "../../../src/accounts/users.ts";
 import { flagsPath, TestServer } from "../../support/management-server.ts";
 import { as, colleague, cookieOf, goodPassword, post, setUp, signIn } from "./support.ts";
 
-/** No other 401 means that nobody is signed in but `not_authenticated`: the console tells them apart by it. */
+/** No other 401 means that no one is signed in but `not_authenticated`: the console tells them apart by it. */
 const wrongPassword = { code: "authentication_failed", detail: "The password is wrong." };
 
 describe("a one-time link", () => {
@@ -33,7 +33,7 @@ describe("a one-time link", () => {
     expect((await signIn(server, "Ann.Larsson@EXAMPLE.com")).status).toBe(201);
   });
 
-  test("of a colleague leaves the address as it is; of somebody known it ends sessions and the old password", async () => {
+  test("of a colleague leaves the address as it is; of a user known it ends sessions and the old password", async () => {
     using server = new TestServer();
     await setUp(server);
     const bob = createUser(server.metadata, {
@@ -58,7 +58,7 @@ describe("a one-time link", () => {
     expect((await signIn(server, "bob@example.com", "another few quiet words")).status).toBe(201);
   });
 
-  test("works for 24 hours, not for somebody switched off, and only the newest one", async () => {
+  test("works for 24 hours, not for a user switched off, and only the newest one", async () => {
     using server = new TestServer();
     const user = ownerToSetUp(server.metadata.db)!;
     const old = createSetupLink(server.metadata, user, null, server.now);
@@ -92,7 +92,7 @@ describe("a one-time link", () => {
 });
 
 describe("signing in", () => {
-  test("fails in the same words for a wrong password, an unknown address, nobody's password and a deactivated user", async () => {
+  test("fails in the same words for a wrong password, an unknown address, no one's password and a deactivated user", async () => {
     using server = new TestServer();
     await setUp(server);
     const { user } = await colleague(server);

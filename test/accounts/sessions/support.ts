@@ -39,7 +39,7 @@ export const as = (cookie: string, more: Record<string, string> = {}): Asking =>
   headers: { ...consoleHeader, cookie, ...more },
 });
 
-/** Somebody else of the organization, with the same password. */
+/** Another user of the organization, with the same password. */
 export async function colleague(
   server: TestServer,
   level: "member" | "admin" = "member",

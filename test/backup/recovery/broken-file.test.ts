@@ -104,7 +104,7 @@ test("meanwhile events are captured and flags answered, and a kill only delays i
   await using server = await restarted(copy);
   const events = await server.eventsWhenStored(copy.answers.events.length + 2);
   expect(new Set(events.map(({ uuid }) => uuid)).size).toBe(events.length);
-  // It goes on as ever, and all is well at the start after it.
+  // It continues as ever, and all is well at the start after it.
   const names = quarantined(dataDir);
   await stop(server);
   await using again = await restarted(copy);
@@ -113,7 +113,7 @@ test("meanwhile events are captured and flags answered, and a kill only delays i
   remove(copy);
 }, 60_000);
 
-test("a corrupt part that is noticed only when it is read is mended, too", async () => {
+test("a corrupt part that is noticed only when it is read is repaired, too", async () => {
   const copy = toCopy(filled);
   const first = await restarted(copy);
   await first.eventsWhenStored(copy.answers.events.length);

@@ -173,7 +173,7 @@ describe("other harm", () => {
   );
 });
 
-test("a table of cursors that is gone is mended as well", async () => {
+test("a table of cursors that is gone is repaired as well", async () => {
   for (const statement of ["DROP TABLE load_cursor", "DROP TABLE mirror_cursor"]) {
     const copy = toCopy(whole);
     await withEventStore(copy.dataDir, (run) => run(statement));
@@ -182,7 +182,7 @@ test("a table of cursors that is gone is mended as well", async () => {
   }
 }, 60_000);
 
-test("opening that ends the process three times under one front: the file is made again", async () => {
+test("opening that ends the process three times under one node: the file is rebuilt", async () => {
   const copy = toCopy(whole);
   const { dataDir } = copy;
   expect([1, 2, 3].map(() => openingStarted(dataDir, "a-front"))).toEqual([0, 1, 2]);

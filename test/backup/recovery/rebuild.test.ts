@@ -60,7 +60,7 @@ describe("with a backup and an archive that begins behind it", () => {
     remove(copy);
   }, 60_000);
 
-  test("without a backup on this machine: captured and said, not loaded; --from mends it", async () => {
+  test("without a backup on this machine: captured and said, not loaded; --from repairs it", async () => {
     const copy = toCopy(backedUp);
     const { dataDir } = copy;
     const [name] = readdirSync(join(dataDir, "backups"));
@@ -155,7 +155,7 @@ test("the store of persons is lost: nothing is mixed up, and the backup to resto
 }, 60_000);
 
 describe("with a gap in the archive", () => {
-  test("it is refused with the range, and done only with --accept-loss", async () => {
+  test("it is rejected with the range, and done only with --accept-loss", async () => {
     const copy = toCopy(filled);
     const { dataDir } = copy;
     const historical = archiveFiles(dataDir, "historical");

@@ -127,7 +127,7 @@ test("without the old flagkeep.sqlite no key opens events of a project that the 
   expect(aside.match(/secret \d/g)).toEqual(["secret 1", "secret 2", "secret 3"]);
   await using server = await restarted(copy);
   expect(await answersWhenLoaded(server)).toEqual(filled.answers);
-  // A project that is made now has the same number, and not those events.
+  // A project that is created now has the same number, and not those events.
   const created = await flagkeep(["projects", "create", "Other", "--data-dir", dataDir, "--json"]);
   expect((JSON.parse(created.stdout) as { id: number }).id).toBe(secondProject.id);
   const found = await server.api(`/api/projects/${secondProject.id}/events/`);
@@ -135,7 +135,7 @@ test("without the old flagkeep.sqlite no key opens events of a project that the 
   remove(copy);
 }, 60_000);
 
-test("a gap is refused with the range, and nothing changes", async () => {
+test("a gap is rejected with the range, and nothing changes", async () => {
   const copy = toCopy(filled);
   const { dataDir } = copy;
   const [path] = archiveFiles(dataDir, "historical");
@@ -152,7 +152,7 @@ test("a gap is refused with the range, and nothing changes", async () => {
   remove(copy);
 }, 60_000);
 
-test("a directory of other data, one in use and one without anything are refused", async () => {
+test("a directory of other data, one in use and one without anything are rejected", async () => {
   const { dataDir } = await initializedDirectory();
   await using other = await ServerProcess.start();
   await other.capture({ event: "x", distinct_id: "a" });

@@ -81,7 +81,7 @@ export async function fill(server: ServerProcess, run: number): Promise<void> {
     if (status !== 200) throw new Error("the events were refused");
   };
   await send([...realtime, ...invalid]);
-  // Live events go first, when they are read anew as well; here history could overtake them on its way to the engine.
+  // Live events go first, when they are read again as well; here history could overtake them on its way to the engine.
   await server.eventsWhenStored(before.length + realtimeCount + 2);
   await send(historical, { historical_migration: true });
   await server.eventsWhenStored(before.length + realtimeCount + historicalCount + 2);

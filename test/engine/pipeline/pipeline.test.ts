@@ -163,7 +163,7 @@ describe("a large step of history waits for more, which becomes part of it", () 
 
   const steps = (stores: TestStores) => stores.applied.map(({ lane, lastSeq }) => [lane, lastSeq]);
 
-  test("until somebody asks for it", async () => {
+  test("until a user asks for it", async () => {
     await using stores = await TestStores.open();
     const pipeline = await waiting(stores);
     for (const event of ["one more", "another"]) {
@@ -273,7 +273,7 @@ test("when the time for loading is over, a step ends behind the portion that it 
 });
 
 for (const failing of ["stage", "load"] as const) {
-  test(`when ${failing} fails in the middle of a step, so much of the step is made again without staging as may be held; everything once`, async () => {
+  test(`when ${failing} fails in the middle of a step, so much of the step is rebuilt without staging as may be held; everything once`, async () => {
     await using stores = await TestStores.open();
     Object.assign(stores.loader, { eventsPerLoad: 5 });
     const staged: number[] = [];
@@ -327,7 +327,7 @@ test("a line that is no entry is kept in a file and said; the others are stored"
   expect(rejected).toContain('"properties":{"a":x}}\n');
 });
 
-test("texts of older versions that DuckDB does not read are mended", async () => {
+test("texts of older versions that DuckDB does not read are repaired", async () => {
   await using stores = await TestStores.open();
   await stores.load([{ distinctId: "a\u0000b", properties: { a: "\ud800", $set: { b: "x\udc00" } } }]);
   await stores.mirror.follow();
@@ -381,7 +381,7 @@ describe("a disk that is short", () => {
     expect(stores.released.at(-1)).toEqual(["realtime", 13]);
   }, 60_000);
 
-  test("without room nothing is loaded or written; it is said, and goes on by itself", async () => {
+  test("without room nothing is loaded or written; it is said, and continues by itself", async () => {
     await using stores = await TestStores.open();
     let freeBytes = 1 * MiB;
     const pipeline = stores.pipeline({ space: async () => ({ freeBytes, totalBytes: 133 * MiB }) });

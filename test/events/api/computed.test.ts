@@ -3,7 +3,7 @@
 import { expect, test } from "bun:test";
 import { ServerProcess } from "../../support/server.ts";
 
-test("trends, funnels, retention and lifecycle are computed; what is not known is refused", async () => {
+test("trends, funnels, retention and lifecycle are computed; what is not known is rejected", async () => {
   await using server = await ServerProcess.start();
   await server.batch([
     { event: "visit", distinct_id: "ann" },

@@ -16,7 +16,7 @@ afterAll(() => server[Symbol.asyncDispose]());
 
 const list = (query: string) => server.api(`/api/projects/1/events/?${query}`);
 
-test("a time that no event can have is refused", async () => {
+test("a time that no event can have is rejected", async () => {
   for (const name of ["after", "before"])
     for (const time of [
       ...[
@@ -46,7 +46,7 @@ test("a filter that is empty is none", async () => {
   }
 });
 
-test("pages go on behind events of every year", async () => {
+test("pages continue behind events of every year", async () => {
   for (const [order, names] of [
     ["timestamp", ["first", "second"]],
     ["-timestamp", ["second", "first"]],

@@ -113,7 +113,7 @@ const entry = (n: number, projectId = 1) =>
   } as never);
 const journal = { append: async () => 1 };
 
-test("a reader that does not read loses rows and holds nobody up; the memory stays", async () => {
+test("a reader that does not read loses rows and holds no one up; the memory stays", async () => {
   const live = new LiveEvents();
   const reader = { projectId: 1, event: undefined, distinctId: undefined, isStillAllowed: () => true };
   const body = live.open(reader, new AbortController().signal).body!;
@@ -135,7 +135,7 @@ test("a reader that does not read loses rows and holds nobody up; the memory sta
   expect(skipped.data.count).toBeGreaterThan(59_000);
 });
 
-test("an event whose name is longer than a row is skipped, and holds nobody up", async () => {
+test("an event whose name is longer than a row is skipped, and holds no one up", async () => {
   const live = new LiveEvents();
   const reader = { projectId: 1, event: undefined, distinctId: undefined, isStillAllowed: () => true };
   const state = read(live.open(reader, new AbortController().signal).body!);
@@ -161,7 +161,7 @@ test("an event whose name is longer than a row is skipped, and holds nobody up",
   expect(skipped.data.count).toBeGreaterThanOrEqual(2);
 });
 
-test("events of other projects, and notes, are nobody's rows", async () => {
+test("events of other projects, and notes, are no one's rows", async () => {
   const live = new LiveEvents();
   const reader = { projectId: 1, event: undefined, distinctId: undefined, isStillAllowed: () => true };
   const state = read(live.open(reader, new AbortController().signal).body!);

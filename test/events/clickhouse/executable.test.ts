@@ -1,4 +1,4 @@
-/** The started executable with its events in ClickHouse: nobody who asks it notices. */
+/** The started executable with its events in ClickHouse: no one who asks it notices. */
 
 import { expect } from "bun:test";
 import { existsSync, rmSync } from "node:fs";
@@ -34,7 +34,7 @@ const named = (count: number, from = 0) =>
     properties: { n, $set: { plan: "free" } },
   }));
 
-test("what is captured is listed, computed, exported and counted; SQL is refused with a sentence", async () => {
+test("what is captured is listed, computed, exported and counted; SQL is rejected with a sentence", async () => {
   await using server = await TestClickHouse.start();
   await server.run("CREATE DATABASE flagkeep");
   await using flagkeepServer = await ServerProcess.start({ args: ["--events-url", server.url("flagkeep")] });
@@ -108,7 +108,7 @@ test("what is captured is listed, computed, exported and counted; SQL is refused
   ]);
 }, 60_000);
 
-test("a server that lets nobody in any more is away as one that is gone: questions get 503, and it goes on by itself", async () => {
+test("a server that lets no one in any more is away as one that is gone: questions get 503, and it continues by itself", async () => {
   await using server = await TestClickHouse.start();
   await server.run("CREATE DATABASE flagkeep");
   await using flagkeep = await ServerProcess.start({ args: ["--events-url", server.url("flagkeep")] });
@@ -136,7 +136,7 @@ test("a server that lets nobody in any more is away as one that is gone: questio
   await until(async () => (await listed(flagkeep)).length === 3, "what came meanwhile is listed");
 }, 60_000);
 
-test("a backup has everything but the events, up to the last one acknowledged, and Flagkeep goes on from it", async () => {
+test("a backup has everything but the events, up to the last one acknowledged, and Flagkeep continues from it", async () => {
   await using server = await TestClickHouse.start();
   await server.run("CREATE DATABASE flagkeep");
   const args = ["--events-url", server.url("flagkeep")];
@@ -189,7 +189,7 @@ test("a backup has everything but the events, up to the last one acknowledged, a
   rmSync(dataDir, { recursive: true });
 }, 120_000);
 
-test("ClickHouse away: captures and flags go on, queries are refused with the reason, and all is there afterwards", async () => {
+test("ClickHouse away: captures and flags continue, queries are rejected with the reason, and all is there afterwards", async () => {
   await using server = await TestClickHouse.start();
   await server.run("CREATE DATABASE flagkeep");
   const directory = await initializedDirectory();
@@ -227,7 +227,7 @@ test("ClickHouse away: captures and flags go on, queries are refused with the re
   await until(async () => (await listed(flagkeepServer).catch(() => [])).length === 8, "the rest is loaded");
 }, 60_000);
 
-test("events elsewhere than the settings say: refused with a sentence, nothing is lost", async () => {
+test("events elsewhere than the settings say: rejected with a sentence, nothing is lost", async () => {
   await using server = await TestClickHouse.start();
   for (const name of ["one", "two"]) await server.run(`CREATE DATABASE ${name}`);
   const directory = await initializedDirectory();

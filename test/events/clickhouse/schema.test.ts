@@ -49,7 +49,7 @@ describe("addresses", () => {
   ])
     test(`not ${wrong}`, () => expect(parseClickHouseUrl(wrong)).toBeUndefined());
 
-  test("a wrong one is refused without its password", () => {
+  test("a wrong one is rejected without its password", () => {
     const read = () => readSetting("events-url", { "events-url": "clickhouse://me:secret@ch" }, {});
     expect(read).toThrow(InvalidSettingError);
     expect(read).not.toThrow("secret");
@@ -69,7 +69,7 @@ describe("addresses", () => {
   });
 });
 
-test("on a cluster every table is made on all nodes and replicated, events by shard, persons everywhere", () => {
+test("on a cluster every table is created on all nodes and replicated, events by shard, persons everywhere", () => {
   const statements = schemaStatements({ database: "db", cluster: "all" });
   for (const statement of statements) expect(statement).toContain("ON CLUSTER `all`");
   const of = (table: string) =>

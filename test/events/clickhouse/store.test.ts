@@ -12,12 +12,12 @@ import { temporaryFolder } from "../../support/server.ts";
 
 const test = testWithClickHouse("the event store in ClickHouse");
 
-test("a server is told its name when whoever goes on knows it, too", async () => {
+test("a server is told its name when whoever continues knows it, too", async () => {
   await using server = await TestClickHouse.start();
   await server.run("CREATE DATABASE one");
   const address = parseClickHouseUrl(server.url("one"))!;
   const folder = temporaryFolder();
-  /** One of several fronts, which has nothing but what is everybody's. */
+  /** One of several nodes, which has nothing but what is everybody's. */
   const opened = async (name: string, settings: ClickHouseStoreOptions) => {
     const people = openPeople(join(folder, name));
     const store = new ClickHouseStore(address, new ExternalEvents(people), settings);

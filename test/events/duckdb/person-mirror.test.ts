@@ -48,7 +48,7 @@ test("ids of a deleted person lose their owner, and only those that send again g
   ]);
 });
 
-test("copies of a version that kept such ids are made anew once", async () => {
+test("copies of a version that kept such ids are rebuilt once", async () => {
   await using stores = await TestStores.open();
   await stores.load([{ distinctId: "a" }, identify]);
   await stores.mirror.follow();

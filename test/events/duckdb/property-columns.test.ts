@@ -173,7 +173,7 @@ test("the same question has the same answer with and without a column, for old a
   );
 });
 
-test("a column is not used before it is full, and filling goes on where it was after a restart", async () => {
+test("a column is not used before it is full, and filling continues where it was after a restart", async () => {
   const folder = temporaryFolder();
   const first = await TestStores.open({ folder });
   await first.rows(insertMany(100_000));
@@ -196,7 +196,7 @@ test("a column is not used before it is full, and filling goes on where it was a
   ]);
 });
 
-test("columns of a version whose texts of numbers were others are filled anew", async () => {
+test("columns of a version whose texts of numbers were others are filled again", async () => {
   const folder = temporaryFolder();
   const before = await TestStores.open({ folder });
   await before.load([{ properties: { plan: exactNumber("12.0") } }, { properties: { plan: "12.0" } }]);

@@ -214,7 +214,7 @@ describe("nothing that was acknowledged is missing", () => {
   }, 60_000);
 });
 
-test("several commands at once on a stopped server: one opens the data, the others go on when it has gone", async () => {
+test("several commands at once on a stopped server: one opens the data, the others continue when it has gone", async () => {
   const server = await filled();
   await server.stop();
   const counts = await Promise.all(

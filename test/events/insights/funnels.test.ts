@@ -123,7 +123,7 @@ describe("a funnel", () => {
     { funnelsFilter: { funnelAggregateByHogQL: "properties.$session_id" } },
     { funnelsFilter: { breakdownAttributionType: "last_touch" } },
     { funnelsFilter: { breakdownAttributionType: "step", breakdownAttributionValue: 1 } },
-  ])("is refused with %j", async (more) => {
+  ])("is rejected with %j", async (more) => {
     await expect(compute(funnel(more))).rejects.toBeInstanceOf(UnknownQueryError);
   });
 
@@ -134,7 +134,7 @@ describe("a funnel", () => {
     expect(counts(await compute(funnel({ ...strict, series: steps("visit", "pay") })))).toEqual([4, 0]);
   });
 
-  test("that is unordered counts how many of the steps somebody did", async () => {
+  test("that is unordered counts how many of the steps a user did", async () => {
     const results = await compute(funnel({ funnelsFilter: { funnelOrderType: "unordered" } }));
     expect(counts(results)).toEqual([4, 4, 2]);
     expect(results.map(({ name }) => name)).toEqual([

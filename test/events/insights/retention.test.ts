@@ -88,7 +88,7 @@ describe("retention", () => {
     { retentionCustomBrackets: [1, 7] },
     { timeWindowMode: "24_hour_windows" },
     { aggregationType: "sum" },
-  ])("is refused with %j", async (filter) => {
+  ])("is rejected with %j", async (filter) => {
     await expect(compute(retention(filter))).rejects.toBeInstanceOf(UnknownQueryError);
   });
 });

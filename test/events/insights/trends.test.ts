@@ -280,7 +280,7 @@ describe("trends", () => {
     ["conversionGoal", { conversionGoal: { actionId: 1 } }],
   ];
   for (const [part, more] of unsupported) {
-    test(`refuses ${JSON.stringify(more)} and names the part`, async () => {
+    test(`rejects ${JSON.stringify(more)} and names the part`, async () => {
       await expect(trends({ series: [calls()], ...more })).rejects.toThrow(part);
     });
   }

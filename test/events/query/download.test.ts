@@ -114,7 +114,7 @@ test("more rows and bytes than an answer in JSON may have, unless there is a lim
   expect((await (await download(many, "text/csv", { limit: 3_000 })).text()).split("\n").length).toBe(3_002);
 });
 
-test("what is asked for first counts; what is refused says so in JSON; computed queries are JSON", async () => {
+test("what is asked for first counts; what is rejected says so in JSON; computed queries are JSON", async () => {
   const count = "SELECT count(*) AS n FROM events";
   for (const [accept, type] of [
     ["text/csv, */*", "text/csv; charset=utf-8"],

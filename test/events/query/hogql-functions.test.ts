@@ -185,7 +185,7 @@ describe("a function", () => {
     expect((await ask(sql, { weekStartDay: 0 })).results).toEqual([["2026-01-04"]]);
   });
 
-  test("that HogQL does not have, or that reads more than the views, is refused", async () => {
+  test("that HogQL does not have, or that reads more than the views, is rejected", async () => {
     for (const sql of [
       "SELECT sleepy(1)",
       "SELECT getenv('HOME')",
@@ -290,7 +290,7 @@ test("a usual statement of a client: groups, orders, limits", async () => {
   expect(types.map(([, type]) => type)).toEqual(["DateTime64(6, 'UTC')", "Int64", "Int64"]);
 });
 
-test("placeholders are replaced, and unknown ones refused", async () => {
+test("placeholders are replaced, and unknown ones rejected", async () => {
   const sql = "SELECT count() FROM events WHERE {filters} AND event = {event} AND seq IN {variables.ids}";
   const placeholders = { filters: "true", event: "'order'", "variables.ids": "(1, 2)" };
   expect((await ask(sql, { placeholders })).results).toEqual([[2]]);

@@ -99,7 +99,7 @@ describe("an operator", () => {
     ["SELECT event FROM events LIMIT BY event", "LIMIT 3 BY event"],
     ["SELECT event FROM events LIMIT 1 BY", "LIMIT 3 BY event"],
     ["SELECT DISTINCT event FROM events LIMIT 1 BY event", "DISTINCT"],
-  ])("that is half is refused: %s", async (sql, message) => {
+  ])("that is half is rejected: %s", async (sql, message) => {
     await expect(ask(sql)).rejects.toThrow(message);
   });
 

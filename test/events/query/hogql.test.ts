@@ -113,7 +113,7 @@ describe("an answer", () => {
     expect((await ask("SELECT repeat('x', 400000) AS a FROM range(2)")).status).toBe(200);
   });
 
-  test("is an error of the query where the statement is missing or refused", async () => {
+  test("is an error of the query where the statement is missing or rejected", async () => {
     for (const query of [
       { kind: "HogQLQuery" },
       hogql(7),

@@ -123,7 +123,7 @@ describe("means the same", () => {
     });
 });
 
-/** What DuckDB refuses or reads otherwise, and what it stands for. */
+/** What DuckDB rejects or reads otherwise, and what it stands for. */
 const repaired: readonly [written: string, meant: string][] = [
   ["properties->>'$browser' = 'Safari'", "(properties->>'/$browser') = 'Safari'"],
   ["properties->'$browser' = '\"Safari\"'", "(properties->'/$browser') = '\"Safari\"'"],

@@ -134,7 +134,7 @@ const ourTables = new Set([
   "temp.main.flagkeep_groups",
 ]);
 
-/** What runs names no table but ours, whatever was written; undefined when the statement is refused. */
+/** What runs names no table but ours, whatever was written; undefined when the statement is rejected. */
 async function tablesThatRun(sql: string): Promise<string[] | undefined> {
   try {
     return await tablesOf((await parseStatement(connection, sql)).sql);

@@ -1,4 +1,4 @@
-/** Changes of flags for later: scheduled, and agreed to by somebody else. */
+/** Changes of flags for later: scheduled, and agreed to by another user. */
 
 import { describe, expect, test } from "bun:test";
 import { createKey } from "../../../src/accounts/personal-keys.ts";
@@ -61,7 +61,7 @@ test("scheduled and proposed changes are listed in pages", async () => {
 });
 
 describe("a scheduled change", () => {
-  test("is read, and put off or replaced until it is made", async () => {
+  test("is read, and put off or replaced until it is created", async () => {
     using it = await prepared();
     const { server, flag } = it;
     const at = (minutes: number) => it.later(minutes).toISOString();
@@ -86,7 +86,7 @@ describe("a scheduled change", () => {
     expect((await server.ask("GET", `${scheduled}99/`)).status).toBe(404);
   });
 
-  test("is made once, when its time has come, and told in the log as what it is", async () => {
+  test("is created once, when its time has come, and told in the log as what it is", async () => {
     using it = await prepared();
     const { server, flag } = it;
     const schedule = async (payload: object, minutes: number) =>
@@ -172,7 +172,7 @@ describe("a scheduled change", () => {
     expect(reason).toContain("no condition set with the index 1");
   });
 
-  test("that cannot be made any more says why, and is not tried again", async () => {
+  test("that cannot be created any more says why, and is not tried again", async () => {
     using it = await prepared();
     const { server, flag, bob } = it;
     const body = {
@@ -189,7 +189,7 @@ describe("a scheduled change", () => {
     expect(it.run(6)).toBe(0);
   });
 
-  test("can be taken back, and is refused when it makes no sense", async () => {
+  test("can be taken back, and is rejected when it makes no sense", async () => {
     using it = await prepared();
     const { server, flag } = it;
     const payload = { operation: "update_status", value: false };
@@ -212,7 +212,7 @@ describe("a scheduled change", () => {
 });
 
 describe("where changes have to be agreed to", () => {
-  test("nobody changes a critical flag alone; another person's agreement does, once", async () => {
+  test("no one changes a critical flag alone; another person's agreement does, once", async () => {
     using it = await prepared();
     const { server, flag, bob } = it;
     await server.ask("PATCH", "/api/projects/1/", { body: { approvals: "critical" } });

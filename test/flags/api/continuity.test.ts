@@ -90,7 +90,7 @@ describe("with the former id", () => {
     expect(server.storeCalls).toBe(0);
   });
 
-  test("nobody there: it counts at once for the requests that follow, for five minutes", async () => {
+  test("no one there: it counts at once for the requests that follow, for five minutes", async () => {
     using server = start();
     expect(await half(server, { distinct_id: user, $anon_distinct_id: anon })).toBe(true);
     // Before the engine has stored anything, and after it has.
@@ -105,7 +105,7 @@ describe("with the former id", () => {
     expect(await half(server, { distinct_id: user })).toBe(false);
   });
 
-  test("nobody there: the person that is identified later gets it, also after a restart", async () => {
+  test("no one there: the person that is identified later gets it, also after a restart", async () => {
     using server = start();
     expect(await half(server, { distinct_id: user, $anon_distinct_id: anon })).toBe(true);
     await until(() => pending(server, user).half, "the override is stored");
@@ -117,7 +117,7 @@ describe("with the former id", () => {
     expect(await half(server, { distinct_id: user })).toBe(true);
   });
 
-  test("nobody there: a person identified more than five minutes later is hashed by its own ID", async () => {
+  test("no one there: a person identified more than five minutes later is hashed by its own ID", async () => {
     using server = start();
     await half(server, { distinct_id: user, $anon_distinct_id: anon });
     await until(() => pending(server, user).half, "the override is stored");
@@ -126,7 +126,7 @@ describe("with the former id", () => {
     expect(await half(server, { distinct_id: user })).toBe(false);
   });
 
-  test("nobody there: a later request extends the time, and the first former ID stays", async () => {
+  test("no one there: a later request extends the time, and the first former ID stays", async () => {
     using server = start();
     await half(server, { distinct_id: user, $anon_distinct_id: anon });
     await until(() => pending(server, user).half, "the override is stored");
@@ -192,7 +192,7 @@ test("a stored override counts also when the flag's continuity was switched off"
   expect(await half(server, { distinct_id: user })).toBe(true);
 });
 
-test("the queue goes on when the client of its first request has disconnected", async () => {
+test("the queue continues when the client of its first request has disconnected", async () => {
   using server = start();
   const deleted = new AbortController();
   const sent = withAbortSignal(deleted.signal, () =>

@@ -129,7 +129,7 @@ describe("a draft", () => {
       },
       "filters",
     ],
-  ])("is refused with %s", async (_, body, attr) => {
+  ])("is rejected with %s", async (_, body, attr) => {
     const { status, body: answer } = await ask("POST", "explain/", body);
     expect([status, answer.attr]).toEqual([400, attr]);
   });
@@ -165,7 +165,7 @@ describe("reach", () => {
     expect(split[1]).toBeGreaterThanOrEqual(5);
   });
 
-  test("of persons and of groups is counted apart; without sets nobody is reached", async () => {
+  test("of persons and of groups is counted apart; without sets no one is reached", async () => {
     const company = { key: "size", type: "group", operator: "gt", value: "50", group_type_index: 0 };
     const mixed = {
       groups: [{ properties: [] }, { properties: [company], aggregation_group_type_index: 0 }],
@@ -223,7 +223,7 @@ describe("usage", () => {
   });
 
   test.each(["", "?ids=", "?ids=x", "?ids=1&days=0", "?ids=1&days=91", `?ids=${"1,".repeat(500)}1`])(
-    "refuses %p",
+    "rejects %p",
     async (query) => {
       expect((await ask("GET", `usage/${query}`)).status).toBe(400);
     },

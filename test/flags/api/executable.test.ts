@@ -212,7 +212,7 @@ describe("on the wire", () => {
     expect(received).toContain('"flags":{');
   });
 
-  test("a client that waits to be told to go on", async () => {
+  test("a client that waits to be told to continue", async () => {
     const text = body();
     const received = await exchange([
       `POST /flags/?v=2 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: ${text.length}\r\nExpect: 100-continue\r\n\r\n`,

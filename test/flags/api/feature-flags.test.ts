@@ -172,7 +172,7 @@ describe("keys of deleted flags", () => {
   });
 });
 
-describe("what a write refuses", () => {
+describe("what a write rejects", () => {
   for (const [name, body, code, attr, detail] of [
     ["no key", {}, "required", "key", "This field is required."],
     ["null key", { key: null }, "null", "key", "This field may not be null."],

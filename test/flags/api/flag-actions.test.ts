@@ -22,7 +22,7 @@ describe("activity", () => {
     expect(await patch({ note: {} })).toMatchObject({ status: 400, body: { attr: "note" } });
   });
 
-  test("a page that would fill the memory is refused; a shorter one is not", async () => {
+  test("a page that would fill the memory is rejected; a shorter one is not", async () => {
     using server = await withFlags({ key: "a" });
     const { $client } = server.metadata.db;
     const copies = Array.from({ length: 70 }, () => crypto.randomUUID());
@@ -150,7 +150,7 @@ describe("evaluation for one person", () => {
     ["distinct_id=a&groups={", "invalid_input", "groups", "Invalid JSON in groups parameter"],
     ["distinct_id=a&groups=[]", "invalid_input", "groups", "groups must be a JSON object"],
   ] as const) {
-    test(`refuses "${query}"`, async () => {
+    test(`rejects "${query}"`, async () => {
       using server = new TestServer();
       expect(await server.ask("GET", `${flagsPath}evaluation_reasons/?${query}`)).toMatchObject({
         status: 400,
@@ -314,7 +314,7 @@ describe("many at once", () => {
       expect(await ask({ ids })).toMatchObject({ status: 400, body: { error: "Invalid flag IDs provided" } });
     }
   });
-  test("keys of as many as may be asked for, while others go on", async () => {
+  test("keys of as many as may be asked for, while others continue", async () => {
     using server = await withFlags(...Array.from({ length: 1_000 }, (_, n) => ({ key: `f${n}` })));
     const ids = Array.from({ length: 10_000 }, (_, n) => (n % 1_000) + 1);
     await expectWithin(100, async () => {

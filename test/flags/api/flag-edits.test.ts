@@ -8,7 +8,7 @@ import {
 } from "../../support/management-server.ts";
 
 describe("two people edit one flag", () => {
-  test("the same field: the later one is refused", async () => {
+  test("the same field: the later one is rejected", async () => {
     using it = await withFlag();
     await it.patch({ name: "b" });
     const rejected = await it.patch({ name: "c", version: 1, original_flag: it.flag });
@@ -66,7 +66,7 @@ describe("two people edit one flag", () => {
     expect(again).toMatchObject({ status: 200, body: { name: "b", active: false } });
     expect(again.body.filters.groups[0].properties[0].cohort_name).toBe("New name");
   });
-  test("of twenty at once each is applied or refused, and none is lost", async () => {
+  test("of twenty at once each is applied or rejected, and none is lost", async () => {
     using it = await withFlag({ tags: [] });
     const fields = Array.from({ length: 20 }, (_, n) => n);
     const answers = await Promise.all(
@@ -223,7 +223,7 @@ describe("other fields", () => {
       "Ensure this field has no more than 255 characters.",
     ],
   ] as const) {
-    test(`evaluation contexts that are refused: ${name}`, async () => {
+    test(`evaluation contexts that are rejected: ${name}`, async () => {
       using it = await withFlag();
       const rejected = await it.patch({ evaluation_contexts });
       expect(rejected).toMatchObject({ status: 400, body: { code: "max_length", attr, detail } });
@@ -259,7 +259,7 @@ describe("other fields", () => {
     const { version: _, updated_at: __, ...before } = it.flag;
     expect((await it.patch({ ...sent, last_called_at: "2000-01-01T00:00:00Z" })).body).toMatchObject(before);
   });
-  test("a renamed flag takes its usage dashboard along, unless somebody rewrote it", async () => {
+  test("a renamed flag takes its usage dashboard along, unless a user rewrote it", async () => {
     using it = await withFlag();
     const tiles = async () =>
       (await it.server.ask("GET", `/api/projects/1/dashboards/${it.flag.usage_dashboard}/`)).body.tiles.map(
@@ -278,7 +278,7 @@ describe("other fields", () => {
   });
 });
 
-describe("writes that are refused", () => {
+describe("writes that are rejected", () => {
   test("filters that would make those of the whole project longer than the memory bears", async () => {
     using server = await withFlags({ key: "long" }, { key: "short" }, { key: "gone" });
     const path = (id: number) => `${flagsPath}${id}/`;

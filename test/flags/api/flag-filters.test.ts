@@ -83,7 +83,7 @@ describe("filters", () => {
 
 describe("filters are a free-form map", () => {
   const free = { note: "mine", nested: { any: [1, null, { thing: true }] }, version: 3, groups_v2: "x" };
-  test("any object is taken and given back; without groups the flag is on for nobody", async () => {
+  test("any object is taken and given back; without groups the flag is on for no one", async () => {
     using server = new TestServer();
     const evaluated = async (key: string) =>
       (await server.ask("GET", `${flagsPath}evaluation_reasons/?distinct_id=x`)).body[key].value;

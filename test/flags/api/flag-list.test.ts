@@ -200,7 +200,7 @@ describe("the list of flags", () => {
     expect(await keys("type=experiment")).toEqual(["trial"]);
   });
 
-  test("a search over 200 characters is refused", async () => {
+  test("a search over 200 characters is rejected", async () => {
     using it = await stocked();
     expect(await it.server.ask("GET", `${flagsPath}?search=${"x".repeat(201)}`)).toMatchObject({
       status: 400,
@@ -218,7 +218,7 @@ describe("the list of flags", () => {
       { key: "colors", at: new Date(later - dayMs) },
     ]);
     server.now = new Date(later);
-    // Switched off flags are never stale, however long nobody asks.
+    // Switched off flags are never stale, however long no one asks.
     expect(await keys("active=STALE")).toEqual(["settings", "new-checkout_page"]);
   });
 

@@ -138,7 +138,7 @@ describe("role access records", () => {
     return { server, role, access, [Symbol.dispose]: () => server[Symbol.dispose]() };
   }
 
-  test("are made, listed, read and removed, flag by flag", async () => {
+  test("are created, listed, read and removed, flag by flag", async () => {
     using it = await withRole();
     const created = await it.server.ask("POST", it.access, { body: { role_id: it.role } });
     expect(created.body.role.created_by.email).toBe("ann@example.com");
@@ -179,7 +179,7 @@ describe("role access records", () => {
       'Invalid pk "0193d1a2-7b1c-7c3e-9f60-000000000000" - object does not exist.',
     ],
   ] as const) {
-    test(`are refused for ${name}`, async () => {
+    test(`are rejected for ${name}`, async () => {
       using it = await withRole();
       expect(await it.server.ask("POST", it.access, { body })).toMatchObject({
         status: 400,
@@ -187,7 +187,7 @@ describe("role access records", () => {
       });
     });
   }
-  test("are refused a second time", async () => {
+  test("are rejected a second time", async () => {
     using it = await withRole();
     await it.server.ask("POST", it.access, { body: { role_id: it.role } });
     expect(await it.server.ask("POST", it.access, { body: { role_id: it.role } })).toMatchObject({

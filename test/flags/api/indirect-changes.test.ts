@@ -134,7 +134,7 @@ describe("needs approval", () => {
     expect((await all.server.ask("PATCH", `${cohorts}${all.other}/`, change)).status).toBe(403);
   });
 
-  test("also when a scheduled change is made that was scheduled before the flag was protected", async () => {
+  test("also when a scheduled change is created that was scheduled before the flag was protected", async () => {
     using it = await prepared("off");
     const { server } = it;
     const later = {
@@ -153,7 +153,7 @@ describe("needs approval", () => {
 describe("a change request for a cohort", () => {
   const change = { filters: byEmail("@agreed") };
 
-  test("is made when another user approves it", async () => {
+  test("is created when another user approves it", async () => {
     using it = await prepared();
     const { server, bob, inner } = it;
     const asked = await server.ask("POST", requests, {

@@ -12,7 +12,7 @@ import type { JsonObject } from "../../../src/lib/json.ts";
 import { flag, inCohort, person, requestFor, when } from "../make.ts";
 import { computableProject, type RandomProject } from "../random-flags.ts";
 
-/** The real SDK, which asks us for definitions and nobody for anything else. */
+/** The real SDK, which asks us for definitions and no one for anything else. */
 class LocalSdk {
   private definitions = { text: "", etag: "" };
   private readonly client = new PostHog("phc_test", {

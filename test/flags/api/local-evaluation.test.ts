@@ -70,7 +70,7 @@ test("a flag has every field, none of them null where SDKs cannot take it", () =
   });
 });
 
-test("what no SDK has a type for is left out, what can match nobody is left to the server", () => {
+test("what no SDK has a type for is left out, what can match no one is left to the server", () => {
   const sent = (filters: JsonObject) => getBody([flag(1, "f", filters)]).flags[0]!.filters;
   expect(
     sent({
@@ -292,7 +292,7 @@ describe("cohorts that are sent", () => {
     expect(cohorts).toEqual({ "1": all(a), "-1": all(inCohort(1, { negation: true })) });
   });
 
-  test("a cohort filter that matches nobody here is left to the server", () => {
+  test("a cohort filter that matches no one here is left to the server", () => {
     const [only] = groupsIn(when([inCohort(1, { operator: "exact" })]), [cohort(1, all(a))], true) as never[];
     expect(only).toEqual({ properties: [inCohort(0)], rollout_percentage: 100 } as never);
   });

@@ -76,7 +76,7 @@ describe("requests for flags", () => {
     });
   });
 
-  test("are refused for another project's key", async () => {
+  test("are rejected for another project's key", async () => {
     using other = new TestEvaluation();
     for (const { url, headers, rawBase64 } of requests) {
       const response = await other.send(url, { headers, body: Buffer.from(rawBase64, "base64") });

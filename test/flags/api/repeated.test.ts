@@ -137,7 +137,7 @@ describe("the same request again", () => {
     expect(await server.values({ distinct_id: "ann" })).toEqual({ old: true, veteran: true, outer: true });
   });
 
-  test("sees somebody join a list", async () => {
+  test("sees a user join a list", async () => {
     using server = new TestEvaluation();
     const list = server.cohort({ name: "list", isStatic: true });
     server.flag("listed", when([inCohort(list)]));

@@ -63,7 +63,7 @@ test("a revert puts back what a change and those after it changed, as one more c
   expect(log.total_count).toBe(6);
 });
 
-test("a revert of the creation, of another flag's change and without permission is refused", async () => {
+test("a revert of the creation, of another flag's change and without permission is rejected", async () => {
   using server = new TestServer();
   const { id, entries } = await flagWithHistory(server);
   const other = (await server.ask("POST", flagsPath, { body: { key: "other" } })).body;

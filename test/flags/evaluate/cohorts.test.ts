@@ -34,7 +34,7 @@ function having(...names: string[]): Partial<EvaluationRequest> {
 }
 
 describe("dynamic cohorts", () => {
-  // Each definition with the people it holds, out of: nobody's properties, a, b, and both.
+  // Each definition with the people it holds, out of: no one's properties, a, b, and both.
   const cases: [string, Json, string][] = [
     ["all of one", all(a), "a ab"],
     ["all of two", all(a, b), "ab"],

@@ -1,4 +1,4 @@
-/** From one project to another and back: documents, differences, refusals. */
+/** From one project to another and back: documents, differences, rejections. */
 
 import { describe, expect, test } from "bun:test";
 import { activity } from "../../../src/accounts/schema.ts";

@@ -121,7 +121,7 @@ describe("a rollout percentage beside the filters", () => {
       "have the rollout 40, not 25",
     ],
   ] as [string, () => unknown, string][]) {
-    test(`is refused: ${name}`, () => {
+    test(`is rejected: ${name}`, () => {
       const rejected = rejection(found);
       expect(rejected).toMatchObject({ code: "invalid_input", attr: "rollout_percentage" });
       expect(JSON.stringify(rejected)).toContain(detail);

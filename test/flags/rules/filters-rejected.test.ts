@@ -4,7 +4,7 @@ import type { Json } from "../../../src/lib/json.ts";
 import { dependsOn, inCohort, person, when } from "../make.ts";
 import { condition, context, rejection, twoVariants } from "./support.ts";
 
-describe("filters of a new flag are refused", () => {
+describe("filters of a new flag are rejected", () => {
   const cases: [
     name: string,
     sent: unknown,

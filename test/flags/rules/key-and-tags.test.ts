@@ -95,7 +95,7 @@ describe("tags", () => {
     [{ tags: ["a", null] }, "null", "This field may not be null.", "tags__1"],
   ];
   for (const [sent, ...expected] of rejected) {
-    test(`${JSON.stringify(sent)} is refused`, () =>
+    test(`${JSON.stringify(sent)} is rejected`, () =>
       expect(rejection(() => changedTags(sent, stored))).toEqual(expected as never));
   }
 });

@@ -1,4 +1,4 @@
-/** The project in which the rules about filters are tried, and how a refusal is read. */
+/** The project in which the rules about filters are tried, and how a rejection is read. */
 
 import { FlagInvalid } from "../../../src/flags/rules/errors.ts";
 import type { FiltersContext } from "../../../src/flags/rules/filters.ts";

@@ -36,7 +36,7 @@ test("status and doctor say what the commands say", async () => {
   expect(one.findings.map(({ check }: { check: string }) => check)).toContain("disk");
 });
 
-test("a backup is made, verified, fetched, and deleted", async () => {
+test("a backup is created, verified, fetched, and deleted", async () => {
   await server.batch([{ event: "seen", distinct_id: "ann" }]);
   await server.eventsWhenStored(1);
   const started = await server.api(backups, { method: "POST" });

@@ -36,7 +36,7 @@ function nested(levels: number): unknown {
 }
 
 describe("size", () => {
-  test("a write that would make the properties too large is refused, others are not", () => {
+  test("a write that would make the properties too large is rejected, others are not", () => {
     const bag = new PropertyState();
     bag.set("small", json("old"), live(1));
     bag.set("big", json("x".repeat(propertyBytesMax)), live(2));
@@ -110,7 +110,7 @@ describe("size", () => {
     expect(target.rejections).toBe(1);
   });
 
-  test("a value nested too deep to be written out is refused", () => {
+  test("a value nested too deep to be written out is rejected", () => {
     const bag = new PropertyState();
     bag.set("deep", json(nested(100_000)), live(1));
     bag.set("fine", json(nested(nestingMax)), live(1));

@@ -311,7 +311,7 @@ describe("faults", () => {
     expect(acknowledged.filter((uuid) => !stored.has(uuid))).toEqual([]);
   });
 
-  test("a second server on the port is refused", async () => {
+  test("a second server on the port is rejected", async () => {
     await using server = await start();
     const other = await flagkeep([
       ...["serve", "--data-dir", `${server.dataDir}-other`, "--workers", "2"],
@@ -329,7 +329,7 @@ test.each([
     ["--workers", "2", "--postgres-url", "postgres://a@localhost/b"],
     "--workers must be 1 with --postgres-url",
   ],
-])("%p is refused", async (args, message) => {
+])("%p is rejected", async (args, message) => {
   const { code, stderr } = await flagkeep(["serve", "--data-dir", "/nonexistent/x", ...args]);
   expect([code, stderr.includes(message)]).toEqual([2, true]);
 });

@@ -19,7 +19,7 @@ interface Session {
   queryAsync(sql: string, options: { format: string }): Promise<Result>;
 }
 
-/** What is broken on purpose: an insert or a query is refused, or its connection is cut before or after it was done. */
+/** What is broken on purpose: an insert or a query is rejected, or its connection is cut before or after it was done. */
 const faults = [
   "refuse-insert",
   "cut-before-insert",
@@ -29,7 +29,7 @@ const faults = [
   "die-after-insert",
   "stall-before-insert",
   "stall-after-insert",
-  // Of events, until the next fault is set: the insert of somebody who has been given up meanwhile, or its answer.
+  // Of events, until the next fault is set: the insert of a user who has been given up meanwhile, or its answer.
   "hold-before-insert",
   "hold-after-insert",
 ];
@@ -47,14 +47,14 @@ let broken: { kind: Fault; times: number } | undefined;
 /** The engine does one thing after the other. */
 let last: Promise<unknown> = Promise.resolve();
 let bodies = 0;
-/** What is held goes on when it resolves. */
+/** What is held continues when it resolves. */
 let release = Promise.withResolvers<void>();
 let isHolding = false;
 /** Inserts of events that were done. */
 let inserted = 0;
 /** Inserts of events are done without their names, so that nothing tells that one was done before. */
 let areUnnamed = false;
-/** Inserts of events that were refused by the engine. */
+/** Inserts of events that were rejected by the engine. */
 let rejected = 0;
 /** Inserts are done without their conditions. */
 let areUndated = false;

@@ -169,7 +169,7 @@ describe("all flags", () => {
       const again = await ask(ofrepPath, of("ann"), { "if-none-match": tag });
       expect([again.status, again.body, again.headers.get("etag")]).toEqual([304, undefined, etag]);
     }
-    // Somebody else's answer differs, and so does a later one.
+    // Another user's answer differs, and so does a later one.
     expect((await ask(ofrepPath, of("ann", { plan: "free" }), { "if-none-match": etag })).status).toBe(200);
     server.flag("new", when([]));
     expect((await ask(ofrepPath, of("ann"), { "if-none-match": etag })).status).toBe(200);
@@ -221,7 +221,7 @@ describe("all flags", () => {
     }
   });
 
-  test("refusals name no flag", async () => {
+  test("rejections name no flag", async () => {
     const { status, body } = await ask(ofrepPath, { context: {} });
     expect([status, body]).toEqual([
       400,
@@ -316,7 +316,7 @@ describe("changes", () => {
     expect(streams.map(({ status }) => status)).toEqual([200, 200]);
     const rejected = await ask();
     expect([rejected.status, rejected.headers.get("retry-after")]).toEqual([503, "60"]);
-    // Nobody is sent to where there is no place.
+    // No one is sent to where there is no place.
     expect(events.connections(project, "http://localhost")).toBeUndefined();
     for (const { body } of streams) await body!.cancel();
     expect(events.connections(project, "http://localhost")).toBeDefined();

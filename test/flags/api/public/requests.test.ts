@@ -1,4 +1,4 @@
-/** Every way in which a client library asks for flags, and every refusal it may get. */
+/** Every way in which a client library asks for flags, and every rejection it may get. */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
@@ -374,7 +374,7 @@ describe("methods", () => {
   const origin = "https://shop.example";
 
   for (const path of paths) {
-    test(`GET ${path} names nobody and gets no flags`, async () => {
+    test(`GET ${path} names no one and gets no flags`, async () => {
       const response = await server.send(path, { method: "GET", headers: { origin } });
       expect(response.status).toBe(200);
       expect(response.headers.get("access-control-allow-origin")).toBe(origin);
@@ -395,7 +395,7 @@ describe("methods", () => {
     });
 
     for (const method of ["PUT", "PATCH", "DELETE"]) {
-      test(`${method} ${path} is refused`, async () => {
+      test(`${method} ${path} is rejected`, async () => {
         const response = await server.send(path, { method, headers: { origin } });
         expect(response.status).toBe(405);
         expect(response.headers.get("allow")).toBe("GET, POST, HEAD, OPTIONS");

@@ -5,7 +5,7 @@ import { foreignImports, json } from "./support.ts";
 
 const imported = foreignImports();
 
-/** As PostHog answers a flag, with what nobody sends back. */
+/** As PostHog answers a flag, with what no one sends back. */
 const flag = (
   id: number,
   key: string,

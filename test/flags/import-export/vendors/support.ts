@@ -71,7 +71,7 @@ function imported(metadata: Metadata, organizationId: string, text: string, envi
       ...reading.document.flags.find((flag) => flag.key === key)!,
       active: readFlags(metadata.db, project.id).find((flag) => flag.key === key)?.active ?? null,
     }),
-    /** The value for somebody; false when off. */
+    /** The value for a user; false when off. */
     value(key: string, distinctId: string, personPropertyOverrides: JsonObject = {}): string | boolean {
       const result = evaluate(set, requestFor(distinctId, { personPropertyOverrides })).results.get(key);
       return result === undefined ? false : clientValue(result);
