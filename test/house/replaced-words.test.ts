@@ -38,6 +38,32 @@ const inMessages: readonly [pattern: string, instead: string][] = [
   ["there is no", "X does not exist"],
 ];
 
+/** Parts of identifiers that are not used any more, and what to write instead. */
+const inIdentifiers: readonly [parts: string, instead: string][] = [
+  ["made", "created, generated"],
+  ["damage|damaged|damages", "corruption, corrupt"],
+  ["usual|usually", "default, baseline, fastPath"],
+  ["trouble|troubles", "problem, error, warning"],
+  ["front|fronts", "node, server"],
+  ["room|rooms|roomy", "capacity, memory, freeBytes"],
+  ["piece|pieces", "chunk, block, part"],
+  ["reach|reaches", "blastRadius, lastSeqs, extent"],
+  ["told", "reported, sent"],
+  ["refuse|refused|refusal|refusals", "rejected, rejection"],
+  ["oddity|oddities", "warning, slow path"],
+  ["begun", "started"],
+  ["mend|mended", "repaired"],
+  ["nobody|anybody|somebody|whoever", "the user, client or process"],
+  ["appliance|organisation|initialised|licence|behaviour", "server; American spelling"],
+];
+
+/** Identifiers with such a part: stored and public names, and those of other products. */
+const publicIdentifiers: ReadonlySet<string> = new Set(
+  `made made_uuid damage damaged usual_per_minute trouble fronts mended_pieces pieces FlagReach Reach
+   not_told_before told_from refusedProperties RefusedRequests ConnectionRefused flagkeep_refused_total
+   FLAGKEEP_TEST_FRONTS`.split(/\s+/),
+);
+
 /** Texts that other documents fix, and words of a natural language inside examples. */
 const fixed: readonly string[] = [
   "There is already a role with this name.",
@@ -101,6 +127,56 @@ test("comments use the terms of the glossary", () => {
 test("docs use the terms of the glossary", () => {
   const docs = ["README.md", "SECURITY.md", "CHANGELOG.md", "CONTRIBUTING.md", ...filesIn(["docs"], ".md")];
   expect(findings(docs, everywhere, (line) => [line.replaceAll(/`[^`]*`/g, "…")])).toEqual([]);
+});
+
+/** Comments, texts and patterns; of a template, what is inside of `${}` is code. */
+const noCode =
+  /\/\*[\s\S]*?\*\/|\/\/[^\n]*|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\[\s\S])*`|(?<=[(=,:]\s*)\/(?:[^/\\\n]|\\.)+\//g;
+
+/** Identifiers of each line, outside of comments and strings. */
+function identifiersIn(source: string): string[][] {
+  const code = source.replaceAll(noCode, (text) =>
+    text.startsWith("`")
+      ? text.replaceAll(/(^|\})[^$]*?(\$\{|$)/g, (part) => part.replaceAll(/[^\n]/g, " "))
+      : text.replaceAll(/[^\n]/g, " "),
+  );
+  return code.split("\n").map((line) => [...line.matchAll(/[A-Za-z_$][\w$]*/g)].map(([name]) => name));
+}
+
+const partsOf = (name: string) =>
+  name
+    .replaceAll(/([a-z0-9])([A-Z])/g, "$1 $2")
+    .toLowerCase()
+    .split(/[ _$]+/);
+
+test("identifiers of the sources use the terms of the glossary", () => {
+  const instead = new Map(inIdentifiers.flatMap(([parts, to]) => parts.split("|").map((part) => [part, to])));
+  const found = [...filesIn(["cli", "src"], ".ts"), ...filesIn(["src/console/page"], ".tsx")].flatMap(
+    (file) =>
+      identifiersIn(readFileSync(join(root, file), "utf8")).flatMap((names, index) =>
+        names
+          .filter((name) => !publicIdentifiers.has(name))
+          .flatMap((name) =>
+            partsOf(name)
+              .filter((part) => instead.has(part))
+              .map(() => `${file}:${index + 1}: ${name}`),
+          ),
+      ),
+  );
+  expect(found).toEqual([]);
+});
+
+test.each([
+  ["const madeOnce = `${usualRate}`; // troubles", ["made", "usual"]],
+  ["  // damage", []],
+  ['call("front", piecesAt)', ["pieces"]],
+])("identifiers are found in %s", (line, parts) => {
+  const words = inIdentifiers.flatMap(([all]) => all.split("|"));
+  expect(
+    identifiersIn(line)
+      .flat()
+      .flatMap((name) => partsOf(name).filter((part) => words.includes(part))),
+  ).toEqual(parts);
 });
 
 test.each([
