@@ -1,6 +1,6 @@
 /** The current project, and a popover that searches the others and leads to a new one. */
 
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { to } from "../lib/router.ts";
 import { chooseProject, isAdmin, project, projects } from "../lib/session.ts";
@@ -32,7 +32,16 @@ export function ProjectSwitcher({ page }: { page: string }) {
     button.current?.focus();
   };
   return (
-    <div class="menu project-switcher" ref={holder}>
+    <div
+      class="menu project-switcher"
+      ref={holder}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape" || !isOpen) return;
+        close();
+        event.preventDefault();
+        event.stopPropagation();
+      }}
+    >
       <button
         ref={button}
         type="button"
@@ -56,7 +65,7 @@ function Choices({ page, onClose }: { page: string; onClose: () => void }) {
   const input = useRef<HTMLInputElement>(null);
   const [search, setSearch] = useState("");
   const [position, setPosition] = useState(0);
-  useEffect(() => input.current?.focus(), []);
+  useLayoutEffect(() => input.current?.focus(), []);
   const wanted = search.trim().toLowerCase();
   const shown = projects.value.filter(({ name }) => name.toLowerCase().includes(wanted)).slice(0, shownMax);
   const choose = (chosen: number) => {
@@ -70,8 +79,7 @@ function Choices({ page, onClose }: { page: string; onClose: () => void }) {
       role="dialog"
       aria-label={w.project}
       onKeyDown={(event) => {
-        if (event.key === "Escape") onClose();
-        else if (event.key === "ArrowDown") setPosition(Math.min(position + 1, shown.length - 1));
+        if (event.key === "ArrowDown") setPosition(Math.min(position + 1, shown.length - 1));
         else if (event.key === "ArrowUp") setPosition(Math.max(position - 1, 0));
         else if (event.key === "Enter" && event.target === input.current) {
           const chosen = shown[position];
