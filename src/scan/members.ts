@@ -78,12 +78,12 @@ export class ParsedMembers implements Members {
 }
 
 interface Program {
-  beginNames(at: number): void;
+  startNames(at: number): void;
   nameBytes(): number;
   knownNames(): number;
   namesEnd(): number;
   shapeHash(): number;
-  beginValues(at: number): void;
+  startValues(at: number): void;
   valueBytes(): number;
   knownValues(): number;
   members(at: number, end: number, table: number, tableEnd: number): number;
@@ -175,7 +175,7 @@ export class MemberScanner {
 
   private forgetNames(): void {
     const { program } = this.instance;
-    program.beginNames(this.namesAt);
+    program.startNames(this.namesAt);
     this.names = [];
     this.shapes.clear();
     this.namesEnd = program.namesEnd();
@@ -183,7 +183,7 @@ export class MemberScanner {
   }
 
   private forgetValues(): void {
-    this.instance.program.beginValues(this.valuesAt);
+    this.instance.program.startValues(this.valuesAt);
     this.values = { texts: [] };
   }
 

@@ -12,7 +12,7 @@ import { inputAddress, WasmInstance } from "../../scan/instance.ts";
 import { CopiedEvent, parsedLine, type ReadRecord } from "./record.ts";
 
 interface Program {
-  beginMembers(isTimeFree: boolean): void;
+  startMembers(isTimeFree: boolean): void;
   knowMember(name: number, length: number, meaning: number): boolean;
   copyRecords(
     text: number,
@@ -111,7 +111,7 @@ export class RecordCopier {
     if (members.otherUuid !== undefined) add(members.otherUuid, otherUuid);
     add(members.chain, chain);
     const { program, buffer } = this.instance;
-    program.beginMembers(members.isTimeFree);
+    program.startMembers(members.isTimeFree);
     for (const [name, meaning] of all) {
       const length = buffer.write(name, inputAddress);
       if (!program.knowMember(inputAddress, length, meaning)) throw new Error("There are too many members.");
