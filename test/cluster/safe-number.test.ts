@@ -248,6 +248,25 @@ describe("the journal", () => {
     await Promise.all([postgres, ...nodes].map((node) => node.close()));
   });
 
+  test("stores a block whose answer is lost once, and returns its number", async () => {
+    const { postgres, url } = await connect();
+    const losing = new LosingPostgres(parsePostgresUrl(url)!, { connections: 2, name: "losing" });
+    const journal = openJournal(losing);
+    await journal.append("realtime", [entry("before")]);
+    losing.losesInsert = true;
+    const first = await journal.append("realtime", ["a", "b"].map(entry));
+    expect(losing.losesInsert).toBe(false);
+    const after = await journal.append("realtime", [entry("after")]);
+    const read = await readAll(postgres, { realtime: 0, historical: 0 }, 4);
+    expect(read.slice(1)).toEqual([
+      { lane: "realtime", seq: first, text: "a" },
+      { lane: "realtime", seq: first + 1, text: "b" },
+      { lane: "realtime", seq: after, text: "after" },
+    ]);
+    await journal.close();
+    await Promise.all([postgres.close(), losing.close()]);
+  });
+
   test("nodes of version 0.2 number their blocks by the same sequence, in order with the others", async () => {
     const { postgres, url } = await connect();
     const old = reconnect(url, 1);
@@ -332,6 +351,18 @@ describe("the journal", () => {
   });
 });
 
+/** Loses the answer to a statement that stores a block. */
+class LosingPostgres extends Postgres {
+  losesInsert = false;
+
+  override async run<Result>(...args: Parameters<Postgres["run"]>): Promise<Result> {
+    const result = (await super.run(...args)) as Result & { command?: string };
+    if (!this.losesInsert || result.command !== "INSERT") return result;
+    this.losesInsert = false;
+    throw new PostgresUnreachableError(this.address, new Error("the answer is lost"));
+  }
+}
+
 interface ReadEntry {
   lane: string;
   seq: number;
@@ -363,7 +394,7 @@ async function readAll(
   return entries;
 }
 
-/** Appends until it is stopped; a failed request is repeated with the same text. */
+/** Appends until it is stopped, each text once. */
 function sendThrough(journal: PostgresJournal, name: string, acknowledged: Map<string, number>) {
   let isStopped = false;
   let disorder = 0;
@@ -440,8 +471,9 @@ async function expectAllRead(postgres: Postgres, acknowledged: ReadonlyMap<strin
   const [row] = await postgres.run((sql) => sql`SELECT sum(entries)::int AS entries FROM flagkeep.journal`);
   const read = await readAll(postgres, { realtime: 0, historical: 0 }, row!.entries);
   const seqs = new Map(read.map(({ seq, text }) => [text, seq]));
-  // Each number once; a request without an answer may be stored under a further text.
   expect(new Set(read.map(({ seq }) => seq)).size).toBe(read.length);
+  // The journal repeats a block whose answer was lost, and the sender repeats none.
+  expect(new Set(read.map(({ text }) => text)).size).toBe(read.length);
   for (const [text, number] of acknowledged)
     expect({ text, seq: seqs.get(text) }).toEqual({ text, seq: number });
 }
