@@ -53,6 +53,10 @@ const ProjectWithSecret = strictObject({
 
 type FullProject = Static<typeof FullProjectBody>;
 
+/** With milliseconds, as these commands always printed times. */
+const toMillis = (time: string): string => new Date(time).toISOString();
+const toMillisOrNull = (time: string | null | undefined) => (time ? toMillis(time) : null);
+
 function record(project: FullProject): Static<typeof ProjectRecord> {
   return {
     id: project.id,
@@ -62,11 +66,11 @@ function record(project: FullProject): Static<typeof ProjectRecord> {
     api_key: project.api_token,
     timezone: project.timezone,
     api_key_backup: project.api_token_backup,
-    api_key_backup_ends_at: project.api_token_backup_use?.ends_at ?? null,
-    secret_api_key_backup_ends_at: project.secret_api_token_backup_use?.ends_at ?? null,
+    api_key_backup_ends_at: toMillisOrNull(project.api_token_backup_use?.ends_at),
+    secret_api_key_backup_ends_at: toMillisOrNull(project.secret_api_token_backup_use?.ends_at),
     events_retention_days: project.events_retention_days,
-    created_at: project.created_at,
-    archived_at: project.archived_at,
+    created_at: toMillis(project.created_at),
+    archived_at: toMillisOrNull(project.archived_at),
   };
 }
 
@@ -230,7 +234,7 @@ function printOldKey(former: FullProject["api_token_backup_use"]): void {
   print(
     former === null
       ? "The old key is rejected from now on."
-      : `The old key is valid until ${former.ends_at}; \`flagkeep status\` shows its usage.`,
+      : `The old key is valid until ${toMillis(former.ends_at)}; \`flagkeep status\` shows its usage.`,
   );
 }
 
