@@ -10,6 +10,7 @@ import type { Difference } from "./stats/effect.ts";
 import { adjustByHolm, defaultTuningParameter, sequentialTest, welchTest } from "./stats/frequentist.ts";
 import { checkGuardrail } from "./stats/guardrail.ts";
 import { type ExposurePeriod, type SampleRatio, testSampleRatio } from "./stats/sample-ratio.ts";
+import { detectableEffect } from "./stats/sample-size.ts";
 import { adjustByCuped, cupedPersonsMin, type Sample, toSample } from "./stats/samples.ts";
 import type { Experiment } from "./store.ts";
 
@@ -247,6 +248,7 @@ export function getMetricResult(
         ...sumsOf(key, variant),
         mean: toSample(kind, { ...empty, ...variant }).mean,
         ...tested,
+        detectable_effect: detectableEffect(samples.baseline, samples.variant) ?? null,
         // The Beta-Binomial model compares the counts themselves.
         ...(samples.cuped === undefined || tested.model === "beta" ? {} : { cuped: samples.cuped }),
         ...(guardrail === undefined

@@ -1,6 +1,10 @@
 /** Persons and days that an experiment needs, and the effect that it can detect. */
 
+import type { Sample } from "./samples.ts";
 import { normalQuantile } from "./special.ts";
+
+const defaultAlpha = 0.05;
+const defaultPower = 0.8;
 
 export interface SizeRequest {
   /** A proportion has the variance p (1 - p). */
@@ -29,7 +33,7 @@ export interface SizeResult {
 /** Sample size of a test of means or proportions. @throws RangeError for a baseline or an effect of zero */
 export function planSampleSize(request: SizeRequest): SizeResult {
   const { kind, baseline, variance, effect, variants, exposuresPerDay } = request;
-  const { alpha = 0.05, power = 0.8, isSequential = false } = request;
+  const { alpha = defaultAlpha, power = defaultPower, isSequential = false } = request;
   if (baseline === 0 || effect === 0) throw new RangeError("The baseline and the effect must not be zero.");
   const beta = normalQuantile(power);
   const plain = (normalQuantile(1 - alpha / 2) + beta) ** 2;
@@ -53,4 +57,17 @@ export function planSampleSize(request: SizeRequest): SizeResult {
 export function sequentialQuantile(alpha: number): number {
   const k = 1 - 2 * Math.log(alpha) + Math.log(1 - 2 * Math.log(alpha));
   return Math.sqrt((2 * k * Math.log(Math.sqrt(k) / alpha)) / (k - 1));
+}
+
+/** The relative effect that the present persons can detect; undefined without persons, variance or a baseline above 0. */
+export function detectableEffect(
+  baseline: Sample,
+  variant: Pick<Sample, "n">,
+  alpha = defaultAlpha,
+  power = defaultPower,
+): number | undefined {
+  const { mean, variance, n } = baseline;
+  if (!(n > 0 && variant.n > 0 && variance > 0 && mean > 0)) return undefined;
+  const quantiles = normalQuantile(1 - alpha / 2) + normalQuantile(power);
+  return (quantiles * Math.sqrt(variance / n + variance / variant.n)) / mean;
 }

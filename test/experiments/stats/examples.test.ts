@@ -11,7 +11,11 @@ import {
 import { adjustByHolm, sequentialTest, welchTest } from "../../../src/experiments/stats/frequentist.ts";
 import { checkGuardrail } from "../../../src/experiments/stats/guardrail.ts";
 import { testSampleRatio } from "../../../src/experiments/stats/sample-ratio.ts";
-import { planSampleSize, sequentialQuantile } from "../../../src/experiments/stats/sample-size.ts";
+import {
+  detectableEffect,
+  planSampleSize,
+  sequentialQuantile,
+} from "../../../src/experiments/stats/sample-size.ts";
 import { adjustByCuped, type Sample, toSample } from "../../../src/experiments/stats/samples.ts";
 
 /** `P n s` proportion, `M n Σy Σy²` mean, `R n Σy Σy² Σd Σd² Σyd` ratio. */
@@ -233,6 +237,15 @@ test("sample size", () => {
   expect(sequential).toMatchObject({ perVariant: 28242, total: 56484, days: undefined });
   expectDigits([sequentialQuantile(0.05), sequential.factor], [3.03521, 1.9149]);
   expect(() => planSampleSize({ ...proportion, baseline: 0, exposuresPerDay: 1 })).toThrow(RangeError);
+});
+
+test("the effect that can be detected now", () => {
+  // With the persons of a plan it is the planned effect, except for the variance of the other variant.
+  expectDigits(detectableEffect(sample("P 1000 100"), { n: 1000 }), 0.375873);
+  expectDigits(detectableEffect({ n: 2765, mean: 12.5, variance: 68.78 }, { n: 2765 }), 0.0499911);
+  for (const baseline of ["P 1000 0", "P 0 0", "M 10 -5 9"])
+    expect(detectableEffect(sample(baseline), { n: 1000 })).toBeUndefined();
+  expect(detectableEffect(sample("P 1000 100"), { n: 0 })).toBeUndefined();
 });
 
 test("Holm's correction", () => {
