@@ -14,18 +14,16 @@ import { configFromOptions, getDataDir, withSettings } from "./settings.ts";
 
 /** Commands that only use the metadata store. */
 const sharedCommands = [
-  ...[
-    "init",
-    "flags",
-    "keys",
-    "projects",
-    "users",
-    "members",
-    "roles",
-    "cohorts",
-    "organization",
-    "experiments",
-  ],
+  "init",
+  "flags",
+  "keys",
+  "projects",
+  "users",
+  "members",
+  "roles",
+  "cohorts",
+  "organization",
+  "experiments",
 ];
 
 /** Commands among them that also read persons, of which only a node's data directory has copies. */

@@ -90,14 +90,20 @@ function show({ nodes, pausedUntil, heldBack, lanes, stores }: ClusterState, add
   printTable(
     ["lane", "accepted", "waiting", "bytes"],
     lanes.map((lane) => [
-      ...[lane.lane, String(lane.lastSeq), String(lane.waitingEntries), formatBytes(lane.waitingBytes)],
+      lane.lane,
+      String(lane.lastSeq),
+      String(lane.waitingEntries),
+      formatBytes(lane.waitingBytes),
     ]),
   );
   print();
   printTable(
     ["store", "commits", "compacted", "copied to ClickHouse"],
     stores.map(({ name, revision, compacted, copied }) => [
-      ...[name, String(revision), String(compacted), copied === null ? "" : String(copied)],
+      name,
+      String(revision),
+      String(compacted),
+      copied === null ? "" : String(copied),
     ]),
   );
 }

@@ -20,9 +20,15 @@ const Report = strictObject({
 
 export const doctor = withJson(
   withSettings(new Command("doctor"), [
-    ...(["data-dir", "host", "port", "journal-reserve", "events-url", "events-password-file"] as const),
-    ...(["postgres-url", "postgres-password-file"] as const),
-  ]),
+    "data-dir",
+    "host",
+    "port",
+    "journal-reserve",
+    "events-url",
+    "events-password-file",
+    "postgres-url",
+    "postgres-password-file",
+  ] as const),
   Report,
   "print the findings as JSON",
 )

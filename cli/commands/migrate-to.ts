@@ -68,8 +68,12 @@ const Brought = strictObject({
 });
 
 const settingsBack = [
-  ...(["data-dir", "events-url", "events-password-file", "postgres-url", "postgres-password-file"] as const),
-];
+  "data-dir",
+  "events-url",
+  "events-password-file",
+  "postgres-url",
+  "postgres-password-file",
+] as const;
 
 export const migrateFrom = withJson(withSettings(new Command("migrate-from-cluster"), settingsBack), Brought)
   .description("Migrate a cluster back to a data directory of one server.")

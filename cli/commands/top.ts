@@ -204,8 +204,11 @@ function frameLines(
       slow_queries
         .slice(0, slowQueriesShown)
         .map(({ ms, query, project_id, at, sql }) => [
-          ...[String(ms), query, project_id === null ? "" : String(project_id)],
-          ...[at.slice(11, 19), sql ?? ""],
+          String(ms),
+          query,
+          project_id === null ? "" : String(project_id),
+          at.slice(11, 19),
+          sql ?? "",
         ]),
       Math.max(columns, 200),
     ),
@@ -214,7 +217,10 @@ function frameLines(
     ...tableLines(
       ["received", "project", "event", "distinct id"],
       last_events.map(({ received_at, project_id, event, distinct_id }) => [
-        ...[received_at.slice(11, 19), String(project_id), event.slice(0, 40), distinct_id.slice(0, 60)],
+        received_at.slice(11, 19),
+        String(project_id),
+        event.slice(0, 40),
+        distinct_id.slice(0, 60),
       ]),
       Math.max(columns, 200),
     ),

@@ -73,7 +73,10 @@ function whatHinders(config: Config): string | undefined {
 export function creationArguments(config: Config): string[] {
   const recipients = config["backup-recipients"];
   return [
-    ...["--journal-reserve", String(config["journal-reserve"]), "--backup-mode", config["backup-mode"]],
+    "--journal-reserve",
+    String(config["journal-reserve"]),
+    "--backup-mode",
+    config["backup-mode"],
     ...(recipients === "" ? [] : ["--backup-recipients", recipients]),
   ];
 }

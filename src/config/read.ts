@@ -75,9 +75,13 @@ export function readSetting<Name extends SettingName>(
 }
 
 const filePaths = [
-  ...(["backup-destination", "backup-s3-credentials-file", "backup-key-file"] as const),
-  ...(["events-password-file", "postgres-password-file", "metrics-token-file"] as const),
-];
+  "backup-destination",
+  "backup-s3-credentials-file",
+  "backup-key-file",
+  "events-password-file",
+  "postgres-password-file",
+  "metrics-token-file",
+] as const;
 
 /** Commands that work in the data directory make it the working directory; paths stay relative to the initial one. */
 const startedIn = process.cwd();

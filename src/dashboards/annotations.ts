@@ -44,7 +44,8 @@ export function listAnnotations(
     .from(annotation)
     .where(
       and(
-        ...[eq(annotation.projectId, projectId), eq(annotation.deleted, false)],
+        eq(annotation.projectId, projectId),
+        eq(annotation.deleted, false),
         filter.scope && eq(annotation.scope, filter.scope),
         filter.from && gte(annotation.dateMarker, filter.from),
         filter.to && lt(annotation.dateMarker, filter.to),

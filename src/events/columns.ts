@@ -83,17 +83,33 @@ export type ComputedMember = keyof typeof computedMembers;
 
 /** The members of an event in lists, in order. */
 export const listedMembers = [
-  ...(["id", "uuid", "event", "distinct_id", "timestamp", "properties"] as const),
-  ...(["person", "elements", "elements_chain", "seq", "historical"] as const),
-] satisfies (EventColumnName | ComputedMember)[];
+  "id",
+  "uuid",
+  "event",
+  "distinct_id",
+  "timestamp",
+  "properties",
+  "person",
+  "elements",
+  "elements_chain",
+  "seq",
+  "historical",
+] as const satisfies (EventColumnName | ComputedMember)[];
 export const listedColumns = listedMembers.filter((name) => name in table) as ListedColumn[];
 type ListedColumn = Exclude<(typeof listedMembers)[number], ComputedMember>;
 
 /** The columns of exports and of the SQL view, in order, followed by the person. */
 export const exportedColumns = [
-  ...(["uuid", "event", "distinct_id", "timestamp", "received_at", "properties", "elements_chain"] as const),
-  ...(["historical", "seq"] as const),
-] satisfies EventColumnName[];
+  "uuid",
+  "event",
+  "distinct_id",
+  "timestamp",
+  "received_at",
+  "properties",
+  "elements_chain",
+  "historical",
+  "seq",
+] as const satisfies EventColumnName[];
 
 /** The columns that are migrated: the others are derived, or constant per lane. */
 export const movedColumns = eventColumnNames.filter(

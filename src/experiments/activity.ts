@@ -6,18 +6,25 @@ import type { JsonObject } from "../lib/json.ts";
 import type { Experiment } from "./store.ts";
 
 const trackedFields = [
-  ...[
-    "name",
-    "description",
-    "start_date",
-    "end_date",
-    "archived",
-    "deleted",
-    "conclusion",
-    "conclusion_comment",
-  ],
-  ...["metrics", "metrics_secondary", "saved_metrics_ids", "exposure_criteria", "stats_config", "holdout_id"],
-  ...["parameters", "only_count_matured_users", "minimum_exposures", "running_time_calculation", "tags"],
+  "name",
+  "description",
+  "start_date",
+  "end_date",
+  "archived",
+  "deleted",
+  "conclusion",
+  "conclusion_comment",
+  "metrics",
+  "metrics_secondary",
+  "saved_metrics_ids",
+  "exposure_criteria",
+  "stats_config",
+  "holdout_id",
+  "parameters",
+  "only_count_matured_users",
+  "minimum_exposures",
+  "running_time_calculation",
+  "tags",
 ];
 
 function shownOf(of: Experiment | undefined): JsonObject {

@@ -6,7 +6,13 @@ import type { ImportFormat } from "./map/formats.ts";
 import type { ImportSummary } from "./summary.ts";
 
 export const importStates = [
-  ...["uploading", "waiting", "running", "done", "failed", "cancelled", "interrupted"],
+  "uploading",
+  "waiting",
+  "running",
+  "done",
+  "failed",
+  "cancelled",
+  "interrupted",
 ] as const;
 export type ImportState =
   | "uploading"

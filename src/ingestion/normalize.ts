@@ -50,8 +50,12 @@ const noOptions: ItemOptions = { processPersonProfile: undefined, ignoresSentAt:
 const snapshot = "$snapshot";
 /** Their purpose is to change a person or a group, which they must not do when sent as anonymous. */
 const profileEvents = new Set([
-  ...["$set", "$identify", "$create_alias", "$merge_dangerously"],
-  ...["$groupidentify", "$group_identify"],
+  "$set",
+  "$identify",
+  "$create_alias",
+  "$merge_dangerously",
+  "$groupidentify",
+  "$group_identify",
 ]);
 const clientWarningName = "$$client_ingestion_warning";
 

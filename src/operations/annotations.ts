@@ -161,7 +161,11 @@ const listAllAnnotations = listOperation({
     table: {
       headings: ["id", "time", "content", "scope", "created by"],
       row: (of: AnnotationRecord) => [
-        ...[String(of.id), of.date_marker, of.content, of.scope, of.created_by?.email ?? ""],
+        String(of.id),
+        of.date_marker,
+        of.content,
+        of.scope,
+        of.created_by?.email ?? "",
       ],
     },
   },
@@ -316,5 +320,9 @@ const deleteOneAnnotation = operation({
 
 /** In the order of the documentation. */
 export const annotationOperations = [
-  ...[listAllAnnotations, createNewAnnotation, getAnnotation, updateOneAnnotation, deleteOneAnnotation],
+  listAllAnnotations,
+  createNewAnnotation,
+  getAnnotation,
+  updateOneAnnotation,
+  deleteOneAnnotation,
 ];

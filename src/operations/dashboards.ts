@@ -290,5 +290,8 @@ export const dashboardCommands: readonly Operation[] = [showCommand, createComma
 
 /** In the order of the documentation. */
 export const dashboardOperations = [
-  ...[listAllDashboards, createNewDashboard, getOneDashboard, updateOneDashboard],
+  listAllDashboards,
+  createNewDashboard,
+  getOneDashboard,
+  updateOneDashboard,
 ];

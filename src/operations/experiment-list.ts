@@ -86,7 +86,11 @@ export const listAllExperiments = listOperation({
     table: {
       headings: ["id", "name", "flag", "status", "started"],
       row: (one: ExperimentRecord) => [
-        ...[String(one.id), one.name, one.feature_flag_key, one.status, one.start_date?.slice(0, 10) ?? ""],
+        String(one.id),
+        one.name,
+        one.feature_flag_key,
+        one.status,
+        one.start_date?.slice(0, 10) ?? "",
       ],
     },
   },

@@ -341,6 +341,12 @@ async function linkBody(
 
 /** In the order of the documentation. */
 export const memberOperations = [
-  ...[listAllMembers, addNewMember, getOneMember, updateOneMember, removeOneMember],
-  ...[listKeysOfMember, revokeKeyOfMember, createLinkOfMember],
+  listAllMembers,
+  addNewMember,
+  getOneMember,
+  updateOneMember,
+  removeOneMember,
+  listKeysOfMember,
+  revokeKeyOfMember,
+  createLinkOfMember,
 ];

@@ -245,6 +245,11 @@ export const rollPersonalKey = operation({
 
 /** In the order of the documentation. */
 export const personalKeyOperations = [
-  ...[listPersonalKeys, createPersonalKey, getCurrentKey, getPersonalKey],
-  ...[updatePersonalKey, revokePersonalKey, rollPersonalKey],
+  listPersonalKeys,
+  createPersonalKey,
+  getCurrentKey,
+  getPersonalKey,
+  updatePersonalKey,
+  revokePersonalKey,
+  rollPersonalKey,
 ];

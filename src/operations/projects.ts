@@ -399,6 +399,11 @@ function isForAdmins(body: { archived?: unknown; approvals?: unknown; events_ret
 
 /** In the order of the documentation. */
 export const projectOperations = [
-  ...[listAllProjects, createNewProject, listProjectsOfOrganization, createProjectInOrganization],
-  ...[getProject, updateOneProject, archiveOneProject],
+  listAllProjects,
+  createNewProject,
+  listProjectsOfOrganization,
+  createProjectInOrganization,
+  getProject,
+  updateOneProject,
+  archiveOneProject,
 ];

@@ -127,13 +127,16 @@ const listAllShareLinks = listOperation({
     table: {
       headings: ["id", "name", "shows", "password", "expires", "created by"],
       row: (link: LinkRecord) => [
-        ...[String(link.id), link.name],
+        String(link.id),
+        link.name,
         link.overview !== null
           ? "overview"
           : link.dashboard_id === null
             ? `insight ${link.insight_id}`
             : `dashboard ${link.dashboard_id}`,
-        ...[link.has_password ? "yes" : "no", link.expires_at ?? "never", link.created_by?.email ?? ""],
+        link.has_password ? "yes" : "no",
+        link.expires_at ?? "never",
+        link.created_by?.email ?? "",
       ],
     },
   },

@@ -343,14 +343,24 @@ async function* responseRows(
   const questions = getQuestions(of);
   const isShown = showsTexts(context);
   yield [
-    ...["submission_id", "distinct_id", "timestamp", "completed", "iteration", "language"],
+    "submission_id",
+    "distinct_id",
+    "timestamp",
+    "completed",
+    "iteration",
+    "language",
     ...of.questions.map(({ question }) => String(question)),
   ];
   for await (const one of streamSubmissions(context.stores, of, optionsOf(context, input))) {
     const { answers, ...rest } = submissionBody(one, questions, isShown);
     const { submission_id, distinct_id, timestamp, completed, iteration, language } = rest;
     yield [
-      ...[submission_id, distinct_id, timestamp, completed, iteration, language],
+      submission_id,
+      distinct_id,
+      timestamp,
+      completed,
+      iteration,
+      language,
       ...answers.map(({ answer }) => (Array.isArray(answer) ? answer.join(", ") : answer)),
     ];
   }

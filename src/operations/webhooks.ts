@@ -1,15 +1,7 @@
 /** Webhooks of a project (contract: management-api 6.8). */
 
 import { type Static, Type } from "@sinclair/typebox";
-import { checkAdmin, checkScopes } from "../accounts/api/permissions.ts";
-import type { WebhookFormat } from "../accounts/schema.ts";
-import {
-  findDelivery,
-  listDeliveries,
-  queueDelivery,
-  type WebhookEvent,
-  webhookEvents,
-} from "../accounts/webhooks/outbox.ts";
+import { findDelivery, listDeliveries, queueDelivery, webhookEvents } from "../accounts/webhooks/outbox.ts";
 import {
   createWebhook,
   deleteWebhook,
@@ -17,17 +9,14 @@ import {
   listWebhooks,
   rotateWebhookSecret,
   updateWebhook,
-  type Webhook,
   type WebhookFields,
 } from "../accounts/webhooks/webhooks.ts";
 import { notFound } from "../http/http-error.ts";
 import { int, object, optional, pageOf } from "../http/schemas.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
-import type { JsonObject } from "../lib/json.ts";
-import { checkWebhookUrl } from "../operate/webhooks/address.ts";
-import { checkTemplate, formatOf } from "../operate/webhooks/format.ts";
 import { seesServer } from "../operate/webhooks/sources.ts";
 import { type CommandArgument, getAuthor, listOperation, operation, slicePage } from "./operation.ts";
+import { assertMayManage, checked, type Sent } from "./webhook-checks.ts";
 import {
   active,
   body,
@@ -41,7 +30,6 @@ import {
   exampleWithSecret,
   format,
   name,
-  scopeOfEvent,
   tag,
   template,
   url,
@@ -49,57 +37,6 @@ import {
   type WebhookRecord,
   WebhookWithSecret,
 } from "./webhook-schemas.ts";
-
-/** Webhooks send data to other places: admins and owners only. @throws {PermissionDeniedError} */
-function assertMayManage({ actor, stores, project }: Context): void {
-  if (actor.kind === "user")
-    checkAdmin(stores, { user: actor.user, organization: { id: project.organizationId } });
-}
-
-/** @throws {HttpError} the key may not read what these events report. @throws {InvalidFieldError} */
-function checkEvents({ actor, stores, project }: Context, wanted: readonly string[]): void {
-  if (wanted.length === 0)
-    throw new InvalidFieldError("events", "invalid_input", "Choose at least one event.");
-  if (wanted.includes("backup_failed") && !seesServer(stores.metadata, project)) {
-    throw new InvalidFieldError(
-      "events",
-      "not_permitted",
-      "backup_failed is only available in projects of the first organization of this server.",
-    );
-  }
-  if (actor.kind === "user")
-    for (const event of wanted) checkScopes(actor.limits, [scopeOfEvent[event as WebhookEvent]]);
-}
-
-interface Sent {
-  name?: string;
-  url?: string;
-  format?: WebhookFormat;
-  template?: JsonObject | null;
-  events?: WebhookEvent[];
-  active?: boolean;
-}
-
-/** Members that change together are checked together. @throws {InvalidFieldError} */
-async function checked(context: Context, sent: Sent, before?: Webhook): Promise<Partial<WebhookFields>> {
-  const isNewUrl = sent.url !== undefined && sent.url !== before?.shownUrl;
-  const url = isNewUrl ? await checkWebhookUrl(sent.url!, context.stores.webhookAddresses) : sent.url;
-  const format = sent.format ?? before?.format ?? formatOf(url!);
-  // Another format than custom drops the template.
-  const template =
-    sent.template === undefined && format === "custom" ? (before?.template ?? null) : (sent.template ?? null);
-  checkTemplate(format, template);
-  if (sent.events !== undefined || isNewUrl) checkEvents(context, sent.events ?? before?.events ?? []);
-  const events = sent.events && webhookEvents.filter((event) => sent.events!.includes(event));
-  return {
-    ...(sent.name === undefined ? {} : { name: sent.name.trim() }),
-    ...(url === undefined ? {} : { url }),
-    ...(events === undefined ? {} : { events }),
-    ...(sent.active === undefined ? {} : { active: sent.active }),
-    format,
-    template,
-  };
-}
 
 const ofCall = ({ project, actor, now }: Context, id: number) => ({
   projectId: project.id,
@@ -154,7 +91,11 @@ export const listAllWebhooks = listOperation({
     table: {
       headings: ["id", "name", "url", "format", "state", "events"],
       row: (hook: WebhookRecord) => [
-        ...[String(hook.id), hook.name, hook.url, hook.format, hook.active ? "on" : "off"],
+        String(hook.id),
+        hook.name,
+        hook.url,
+        hook.format,
+        hook.active ? "on" : "off",
         hook.events.join(", "),
       ],
     },
@@ -402,8 +343,14 @@ const listWebhookDeliveries = listOperation({
     table: {
       headings: ["id", "time", "event", "item", "state", "attempts", "status", "error"],
       row: (of: DeliveryRecord) => [
-        ...[String(of.id), of.created_at, of.event, of.item, of.state, String(of.attempts)],
-        ...[of.status === null ? "" : String(of.status), of.error ?? ""],
+        String(of.id),
+        of.created_at,
+        of.event,
+        of.item,
+        of.state,
+        String(of.attempts),
+        of.status === null ? "" : String(of.status),
+        of.error ?? "",
       ],
     },
   },
@@ -436,6 +383,13 @@ const getDelivery = operation({
 
 /** In the order of the documentation. */
 export const webhookOperations = [
-  ...[listAllWebhooks, createNewWebhook, getWebhook, updateOneWebhook, deleteOneWebhook],
-  ...[rotateSecret, testWebhook, listWebhookDeliveries, getDelivery],
+  listAllWebhooks,
+  createNewWebhook,
+  getWebhook,
+  updateOneWebhook,
+  deleteOneWebhook,
+  rotateSecret,
+  testWebhook,
+  listWebhookDeliveries,
+  getDelivery,
 ];

@@ -127,8 +127,13 @@ function writeGroups(client: Database, { newTypes, groups }: GroupState): void {
     const properties = serializeObject(group.bag.content);
     const { propertyTimes } = timeColumns(group.bag);
     upsert.run(
-      ...[group.projectId, group.typeIndex, group.key, group.createdMicros],
-      ...[group.version, properties, propertyTimes],
+      group.projectId,
+      group.typeIndex,
+      group.key,
+      group.createdMicros,
+      group.version,
+      properties,
+      propertyTimes,
     );
   }
 }

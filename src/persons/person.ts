@@ -41,8 +41,14 @@ export function fittingCount(sizes: readonly number[]): number {
 
 /** Properties with a person's name, best first; the ones that searches use. */
 export const nameProperties = [
-  ...["email", "Email", "$email"],
-  ...["name", "Name", "username", "Username", "UserName"],
+  "email",
+  "Email",
+  "$email",
+  "name",
+  "Name",
+  "username",
+  "Username",
+  "UserName",
 ];
 
 /** The name shown in lists: the first name property, otherwise the main distinct ID. */

@@ -131,7 +131,10 @@ function hasSegments(folder: string): boolean {
 function assertOwned(dataDir: string): void {
   const ours = [
     ...Object.values(paths(dataDir)).map((path) => basename(path)),
-    ...[controlSocketName, engineSocketName, ...systemNames, ...restoreNames],
+    controlSocketName,
+    engineSocketName,
+    ...systemNames,
+    ...restoreNames,
   ];
   const isOurs = (name: string) =>
     ours.some((own) => name === own || name.startsWith(`${own}-`) || name.startsWith(`${own}.`));

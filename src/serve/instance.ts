@@ -41,10 +41,7 @@ export function instanceDeps(
     // Concurrent callers share one run.
     runChecks: () => {
       examination ??= toJson(
-        [
-          ...[...executable, "doctor", "--json", "--data-dir", config["data-dir"]],
-          ...[...address, ...reserve],
-        ],
+        [...executable, "doctor", "--json", "--data-dir", config["data-dir"], ...address, ...reserve],
         { ...eventsSettings, ...sharedSettings },
       ).finally(() => {
         examination = undefined;
@@ -58,8 +55,13 @@ export function instanceDeps(
       destination: () => getDestination(backupDestination(config), getS3Settings(config)),
       schedule: config["backup-schedule"],
       createCommand: [
-        ...[...executable, "backup", "create", backupDestination(config), "--progress-lines"],
-        ...[...common, ...creationArguments(config)],
+        ...executable,
+        "backup",
+        "create",
+        backupDestination(config),
+        "--progress-lines",
+        ...common,
+        ...creationArguments(config),
       ],
       verifyCommand: (file) => [...executable, "backup", "verify", file, "--progress-lines", ...common],
       restoreCommand: (file) =>

@@ -69,9 +69,14 @@ const screens = [
   ["introScreenDescription", "introScreenDescriptionContentType"],
 ] as const;
 const screenTexts = [
-  ...["thankYouMessageHeader", "thankYouMessageDescription", "thankYouMessageCloseButtonText"],
-  ...["introScreenHeader", "introScreenDescription", "introScreenButtonText"],
-  ...["submitButtonText", "backButtonText"],
+  "thankYouMessageHeader",
+  "thankYouMessageDescription",
+  "thankYouMessageCloseButtonText",
+  "introScreenHeader",
+  "introScreenDescription",
+  "introScreenButtonText",
+  "submitButtonText",
+  "backButtonText",
 ];
 
 /**

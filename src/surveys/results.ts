@@ -98,9 +98,10 @@ export async function getTotals(
   surveys: readonly Survey[],
   options: ResultOptions,
 ): Promise<JsonObject> {
-  const { results, computedAt, isCached } = await ask<{ counts: SurveyCounts[] }>(
-    ...([deps, surveys, options, { what: "counts", isTotal: true }] as const),
-  );
+  const { results, computedAt, isCached } = await ask<{ counts: SurveyCounts[] }>(deps, surveys, options, {
+    what: "counts",
+    isTotal: true,
+  });
   return {
     ...countsBody(results.counts[0]),
     computed_at: toApiTime(new Date(computedAt)),

@@ -360,9 +360,23 @@ function afterWrite(t: MetadataTx, of: Survey): void {
 }
 
 const trackedFields = [
-  ...["name", "description", "type", "schedule", "questions", "conditions", "appearance", "linked_flag_id"],
-  ...["start_date", "end_date", "archived", "enable_partial_responses", "responses_limit", "translations"],
-  ...["iteration_count", "iteration_frequency_days", "current_iteration"],
+  "name",
+  "description",
+  "type",
+  "schedule",
+  "questions",
+  "conditions",
+  "appearance",
+  "linked_flag_id",
+  "start_date",
+  "end_date",
+  "archived",
+  "enable_partial_responses",
+  "responses_limit",
+  "translations",
+  "iteration_count",
+  "iteration_frequency_days",
+  "current_iteration",
 ];
 
 function recordSurvey(

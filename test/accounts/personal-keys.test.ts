@@ -97,7 +97,9 @@ describe("personal keys", () => {
       expect(reported(await make({ scopes: [] }))).toEqual(needsScope);
       expect(reported(await make({ scoped_teams: [] }))).toEqual([400, "scoped_teams", emptyTeams]);
       expect(reported(await make({ scoped_organizations: [] }))).toEqual([
-        ...[400, "scoped_organizations", emptyOrganizations],
+        400,
+        "scoped_organizations",
+        emptyOrganizations,
       ]);
       expect((await server.ask("GET", PATH)).body).toHaveLength(1);
       for (const none of [{}, { scoped_teams: null, scoped_organizations: null }]) {

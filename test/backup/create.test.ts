@@ -94,7 +94,12 @@ test("a destination that cannot be written: exit 1, one sentence, the verified f
   const file = join(dataDir, "a-file");
   writeFileSync(file, "");
   const { code, stdout, stderr } = await flagkeep([
-    ...["backup", "create", join(file, "folder"), "--data-dir", dataDir, "--json"],
+    "backup",
+    "create",
+    join(file, "folder"),
+    "--data-dir",
+    dataDir,
+    "--json",
   ]);
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   expect(stderr.trimEnd()).not.toContain("\n");
@@ -143,8 +148,14 @@ test("there is nothing to back up; a wrong call", async () => {
 test("a schedule makes them, removes old ones, says so in the log and in the status", async () => {
   await using server = await ServerProcess.start({
     args: [
-      ...["--backup-schedule", "* * * * * *", "--backup-keep-last", "2"],
-      ...["--backup-keep-daily", "0", "--backup-keep-weekly", "0"],
+      "--backup-schedule",
+      "* * * * * *",
+      "--backup-keep-last",
+      "2",
+      "--backup-keep-daily",
+      "0",
+      "--backup-keep-weekly",
+      "0",
     ],
   });
   const { dataDir, logs } = server;

@@ -146,8 +146,15 @@ describe("a bucket as the destination", () => {
     );
     const { code } = await flagkeep(
       [
-        ...["backup", "list", `s3://${bucket}`, "--backup-s3-endpoint", s3.endpoint],
-        ...["--backup-s3-credentials-file", file, "--data-dir", dataDir],
+        "backup",
+        "list",
+        `s3://${bucket}`,
+        "--backup-s3-endpoint",
+        s3.endpoint,
+        "--backup-s3-credentials-file",
+        file,
+        "--data-dir",
+        dataDir,
       ],
       { HOME: folder },
     );

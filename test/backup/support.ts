@@ -21,7 +21,12 @@ export interface CreatedBackup {
 /** Runs `backup create --json`; nothing but the result may be printed. */
 export async function create(dataDir: string, ...args: string[]): Promise<CreatedBackup> {
   const { stdout, stderr, code } = await flagkeep([
-    ...["backup", "create", ...args, "--data-dir", dataDir, "--json"],
+    "backup",
+    "create",
+    ...args,
+    "--data-dir",
+    dataDir,
+    "--json",
   ]);
   expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
   expect(stdout.trimEnd()).not.toContain("\n");

@@ -91,7 +91,11 @@ describe("under load", () => {
     await copy.eventsWhenStored(entries + 1);
     // The persons' copies for analysis follow, though the two stores are of different moments.
     const persons = await flagkeep([
-      ...["query", "SELECT count(*) AS n FROM persons", "--data-dir", dataDir, "--json"],
+      "query",
+      "SELECT count(*) AS n FROM persons",
+      "--data-dir",
+      dataDir,
+      "--json",
     ]);
     const ids = new Set(events.map(({ person }) => person!.uuid));
     expect(JSON.parse(persons.stdout)).toMatchObject({ rows: [{ n: ids.size }] });

@@ -82,10 +82,12 @@ describe("pieces of earlier backups", () => {
     ["in a bucket, read tomorrow", false, stored, [part({ checked_at: daysAgo(-1) })], "read"],
     ["in a bucket, no date", false, stored, [part({ checked_at: "soon" })], "read"],
     [
-      ...(["in a bucket, read by the second of three backups", false, changed] as const),
+      "in a bucket, read by the second of three backups",
+      false,
+      changed,
       [8, 1, 9].map((days) => part({ checked_at: daysAgo(days) })),
       "trusted",
-    ],
+    ] as const,
   ] as const)
     test(`${what}: ${expected}`, async () => {
       const { found, corrupt, isRead } = await look(isLocal, bytes, ...indexed);

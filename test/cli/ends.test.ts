@@ -161,8 +161,13 @@ describe("tables", () => {
   });
   test("become lists where a terminal is too narrow", () => {
     expect(tableLines(["id", "name", "note"], rows, 10)).toEqual([
-      ...["ID    1", "NAME  日本", "NOTE  x", ""],
-      ...["ID    22", "NAME  a\ufffd[31mb", "NOTE"],
+      "ID    1",
+      "NAME  日本",
+      "NOTE  x",
+      "",
+      "ID    22",
+      "NAME  a\ufffd[31mb",
+      "NOTE",
     ]);
   });
 });

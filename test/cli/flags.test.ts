@@ -65,8 +65,18 @@ describe("help", () => {
 
 test("create, list, get, disable and enable: each counts in the very next answer", async () => {
   const created = await json<Record>(
-    ...["create", "button", "--name", "The button", "--variant", "blue=100", "--variant", "green=0"],
-    ...["--payload", 'blue={"hex":"#00f"}', "--tag", "shop"],
+    "create",
+    "button",
+    "--name",
+    "The button",
+    "--variant",
+    "blue=100",
+    "--variant",
+    "green=0",
+    "--payload",
+    'blue={"hex":"#00f"}',
+    "--tag",
+    "shop",
   );
   expect(created).toMatchObject({
     key: "button",
@@ -342,8 +352,18 @@ test("set changes several things at once; delete and restore", async () => {
     "blue=1",
   );
   const after = await json<Record>(
-    ...["set", "changed", ...one, "--rollout", "20", "--variant", "blue=70", "--variant", "green=30"],
-    ...["--payload", "green=2", "--off"],
+    "set",
+    "changed",
+    ...one,
+    "--rollout",
+    "20",
+    "--variant",
+    "blue=70",
+    "--variant",
+    "green=30",
+    "--payload",
+    "green=2",
+    "--off",
   );
   expect(after).toMatchObject({
     active: false,

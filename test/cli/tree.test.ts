@@ -79,7 +79,12 @@ test("the page of commands names those that do not use --data-dir or have no --j
     ([, { options }]) => options.find(({ long }) => long === "--data-dir")?.hidden === true,
   );
   expect(unused.map(([name]) => name.split(" ")[0]!).sort()).toEqual([
-    ...["cluster", "cluster", "cluster", "completions", "mcp", "version"],
+    "cluster",
+    "cluster",
+    "cluster",
+    "completions",
+    "mcp",
+    "version",
   ]);
   expect(page).toContain("`mcp`, `version`, `completions` and `cluster` do not use it");
   expect(page.replaceAll("\n", " ")).toContain(

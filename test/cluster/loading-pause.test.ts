@@ -18,7 +18,11 @@ if (canRunCluster) {
 
 async function cluster(...args: string[]): Promise<Record<string, unknown>> {
   const { stdout, stderr, code } = await flagkeep([
-    ...["cluster", ...args, "--postgres-url", testCluster.postgresUrl, "--json"],
+    "cluster",
+    ...args,
+    "--postgres-url",
+    testCluster.postgresUrl,
+    "--json",
   ]);
   expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
   return JSON.parse(stdout);

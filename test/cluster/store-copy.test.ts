@@ -96,7 +96,7 @@ function make(client: Database, one: Change): void {
   if (one.kind === "add")
     client.run(
       "INSERT INTO numbered (name, bytes, ratio) VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET ratio = 0.5",
-      [...[one.name, one.bytes, one.ratio]],
+      [one.name, one.bytes, one.ratio],
     );
   else if (one.kind === "replace")
     client.run("UPDATE OR REPLACE numbered SET name = ? WHERE name >= ?", [one.with, one.name]);

@@ -81,13 +81,23 @@ describe.skipIf(chromiumPath === undefined)("dashboards", () => {
       return await page.getByRole("heading", { level: 2 }).allTextContents();
     };
     expect(await make("Web", "Browsers")).toEqual([
-      ...["Visitors", "Page views", "Pages", "Referrers", "Browsers"],
+      "Visitors",
+      "Page views",
+      "Pages",
+      "Referrers",
+      "Browsers",
     ]);
     expect(await make("Product", "Retention")).toEqual([
-      ...["Active people", "Weekly active people", "Lifecycle", "Retention"],
+      "Active people",
+      "Weekly active people",
+      "Lifecycle",
+      "Retention",
     ]);
     expect(await make("Flag rollout", "Flag changes")).toEqual([
-      ...["Evaluations", "People per variant", "Errors per variant", "Flag changes"],
+      "Evaluations",
+      "People per variant",
+      "Errors per variant",
+      "Flag changes",
     ]);
     // What happened to flags in the range.
     await page.getByRole("link", { name: /^new-checkout: created/ }).waitFor();
@@ -197,7 +207,10 @@ describe.skipIf(chromiumPath === undefined)("dashboards", () => {
     await page.getByText("Sell less.").waitFor();
     const copy = page.url().split("/").at(-1)!;
     expect((await tilesOf(copy)).map(({ insight, text }) => insight?.name ?? text?.body)).toEqual([
-      ...["Payments of all", "The answer", "Goal\nSell less.", "{{flag_changes}}"],
+      "Payments of all",
+      "The answer",
+      "Goal\nSell less.",
+      "{{flag_changes}}",
     ]);
     await page.getByRole("button", { name: "Actions: Goal" }).click();
     await page.getByRole("button", { name: "Remove" }).click();

@@ -248,9 +248,14 @@ describe.skipIf(chromiumPath === undefined)("a flag's page", () => {
       timestamp: new Date(Date.now() - minutesAgo * 60_000).toISOString(),
     });
     await owner.server.batch([
-      ...[seen("p1", "control", 9), seen("p1", "control", 8), seen("p2", "control", 9), paid("p1", 1)],
+      seen("p1", "control", 9),
+      seen("p1", "control", 8),
+      seen("p2", "control", 9),
+      paid("p1", 1),
       // Paid before the first evaluation: not converted.
-      ...[paid("p2", 10), seen("p3", "test", 9), paid("p3", 1)],
+      paid("p2", 10),
+      seen("p3", "test", 9),
+      paid("p3", 1),
     ]);
     await until(
       async () =>

@@ -5,20 +5,20 @@ import { chromiumPath } from "../support/browser.ts";
 import { axeFindings, ownersBrowser } from "./support.ts";
 
 const pages = [
-  ...[
-    "Overview",
-    "Flags",
-    "Experiments",
-    "Surveys",
-    "Early access",
-    "Explore",
-    "Dashboards",
-    "Events",
-    "SQL",
-    "People",
-    "Cohorts",
-  ],
-  ...["Activity", "Settings", "Instance"],
+  "Overview",
+  "Flags",
+  "Experiments",
+  "Surveys",
+  "Early access",
+  "Explore",
+  "Dashboards",
+  "Events",
+  "SQL",
+  "People",
+  "Cohorts",
+  "Activity",
+  "Settings",
+  "Instance",
 ];
 
 describe.skipIf(chromiumPath === undefined)("the menu", () => {

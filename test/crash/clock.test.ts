@@ -25,7 +25,9 @@ testWhen(library !== undefined, "clock steps", "libfaketime is not installed")(
     setClock(0);
     const through = [
       "env",
-      ...[`LD_PRELOAD=${library}`, `FAKETIME_TIMESTAMP_FILE=${offset}`, "FAKETIME_NO_CACHE=1"],
+      `LD_PRELOAD=${library}`,
+      `FAKETIME_TIMESTAMP_FILE=${offset}`,
+      "FAKETIME_NO_CACHE=1",
       // As the system's does, only the calendar's clock steps.
       "FAKETIME_DONT_FAKE_MONOTONIC=1",
     ];

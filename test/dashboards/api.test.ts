@@ -40,16 +40,12 @@ describe("dashboards and insights", () => {
     });
     expect(asked.splice(0)).toEqual([[1, query, "UTC", "blocking"]]);
     for (const [name, refresh] of [
-      ...[
-        ["true", "force_blocking"],
-        ["force_async", "force_blocking"],
-        ["async", "blocking"],
-        ["", "blocking"],
-      ],
-      ...[
-        ["false", "force_cache"],
-        ["force_cache", "force_cache"],
-      ],
+      ["true", "force_blocking"],
+      ["force_async", "force_blocking"],
+      ["async", "blocking"],
+      ["", "blocking"],
+      ["false", "force_cache"],
+      ["force_cache", "force_cache"],
     ] as const) {
       const { body } = await server.ask("GET", `/api/projects/1/insights/1/?refresh=${name}`);
       expect(asked.splice(0)).toEqual([[1, query, "UTC", refresh]]);

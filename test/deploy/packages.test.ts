@@ -44,8 +44,14 @@ testWhen(hasDpkg, "the Debian package", "no dpkg-deb")(
     const dpkg = (...args: string[]) =>
       run(
         [
-          ...["dpkg", `--root=${root}`, "--force-script-chrootless", "--force-not-root", "--force-depends"],
-          ...["--force-confold", `--log=${join(folder, "dpkg.log")}`, ...args],
+          "dpkg",
+          `--root=${root}`,
+          "--force-script-chrootless",
+          "--force-not-root",
+          "--force-depends",
+          "--force-confold",
+          `--log=${join(folder, "dpkg.log")}`,
+          ...args,
         ],
         { PATH: `${process.env.PATH}:/usr/sbin:/sbin` },
       );

@@ -42,7 +42,11 @@ test("makes the executable of this machine, and the same one again from the same
   expect({ lines: one.lines, code: one.code }).toEqual({ lines: [], code: 0 });
   const sbomName = `flagkeep-${packageJson.version}.cdx.json`;
   const files = [
-    ...["LICENSES.txt", "flagkeep.service", "install.sh", fileName, sbomName],
+    "LICENSES.txt",
+    "flagkeep.service",
+    "install.sh",
+    fileName,
+    sbomName,
     ...(hasDpkg() ? [debName] : []),
   ];
   expect(readdirSync(one.out).sort()).toEqual([...files, "SHA256SUMS"].sort());

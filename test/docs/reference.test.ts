@@ -95,7 +95,14 @@ const settingGroups: readonly (readonly [heading: string, prefixes: readonly str
   [
     "Server",
     [
-      ...["data-dir", "host", "port", "workers", "public-url", "console", "mcp", "shutdown-timeout"],
+      "data-dir",
+      "host",
+      "port",
+      "workers",
+      "public-url",
+      "console",
+      "mcp",
+      "shutdown-timeout",
       "trusted-proxies",
     ],
   ],

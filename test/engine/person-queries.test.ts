@@ -112,7 +112,10 @@ const operators = [
   "lte",
   "is_date_after",
   "semver_gte",
-  ...["starts_with", "not_starts_with", "ends_with", "not_ends_with"],
+  "starts_with",
+  "not_starts_with",
+  "ends_with",
+  "not_ends_with",
   "between",
   "unknown",
 ];

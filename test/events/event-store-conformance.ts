@@ -60,9 +60,17 @@ function entry(parts: Partial<TestEntry> = {}): TestEntry {
 }
 
 const columns = [
-  ...(["projectId", "seq", "uuid", "event", "distinctId", "timeMicros", "receivedMicros"] as const),
-  ...(["historical", "elementsChain", "properties"] as const),
-];
+  "projectId",
+  "seq",
+  "uuid",
+  "event",
+  "distinctId",
+  "timeMicros",
+  "receivedMicros",
+  "historical",
+  "elementsChain",
+  "properties",
+] as const;
 const shown = (stored: TestEntry) =>
   Object.fromEntries(columns.map((name) => [name, stored[name]])) as unknown as StoredRow;
 

@@ -22,8 +22,16 @@ beforeAll(async () => {
 afterAll(() => stores[Symbol.asyncDispose]());
 
 const zones = [
-  ...["UTC", "Europe/Berlin", "America/Santiago", "America/St_Johns", "Asia/Kathmandu"],
-  ...["Australia/Lord_Howe", "Africa/Cairo", "Asia/Beirut", "Africa/Casablanca", "Pacific/Kiritimati"],
+  "UTC",
+  "Europe/Berlin",
+  "America/Santiago",
+  "America/St_Johns",
+  "Asia/Kathmandu",
+  "Australia/Lord_Howe",
+  "Africa/Cairo",
+  "Asia/Beirut",
+  "Africa/Casablanca",
+  "Pacific/Kiritimati",
 ];
 const ranges = [
   { date_from: "2025-01-05", date_to: "2026-05-20" },

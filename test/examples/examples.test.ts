@@ -82,8 +82,18 @@ testWhen(
   expect(output).toBe("checkout: new\npaid in 12 months: 186\n");
   const paid = await stored(12, "paid");
   expect(paid.map(({ timestamp }) => timestamp.slice(0, 7))).toEqual([
-    ...["2025-01", "2025-01", "2025-03", "2025-04", "2025-05", "2025-05"],
-    ...["2025-06", "2025-07", "2025-08", "2025-09", "2025-10", "2025-11"],
+    "2025-01",
+    "2025-01",
+    "2025-03",
+    "2025-04",
+    "2025-05",
+    "2025-05",
+    "2025-06",
+    "2025-07",
+    "2025-08",
+    "2025-09",
+    "2025-10",
+    "2025-11",
   ]);
   expect(paid.every(({ historical }) => historical)).toBe(true);
   expect(paid[0]!.person!.properties).toMatchObject({ months: 12 });

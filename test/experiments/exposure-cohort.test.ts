@@ -51,7 +51,10 @@ test("a static cohort of everyone who was exposed, merged persons once", async (
     properties: { $feature_flag: "exposed", $feature_flag_response: variant },
   });
   await server.batch([
-    ...[see("ann", "control"), see("ben", "test"), see("anon", "test"), see("off", false)],
+    see("ann", "control"),
+    see("ben", "test"),
+    see("anon", "test"),
+    see("off", false),
     { event: "$create_alias", distinct_id: "ann", properties: { distinct_id: "ann", alias: "anon" } },
     { event: "order paid", distinct_id: "other", properties: { amount: 1 } },
   ]);

@@ -177,7 +177,9 @@ export function describeResults(test: typeof Test, start: () => Promise<StartedS
       const [{ baseline, variant_results }] = results.metrics;
       const all = (row: Body) => [
         ...sums(row),
-        ...[row.denominator_sum, row.denominator_sum_squares, row.numerator_denominator_sum_product],
+        row.denominator_sum,
+        row.denominator_sum_squares,
+        row.numerator_denominator_sum_product,
       ];
       expect(all(baseline)).toEqual([2, 40, 1600, 2, 4, 80]);
       expect(all(variant_results[0])).toEqual([2, 45, 1025, 3, 5, 65]);

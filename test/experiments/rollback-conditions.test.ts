@@ -199,21 +199,23 @@ test("other forms are free-form and have no effect", () => {
   ];
   expect(readConditions(accepted).map(({ index }) => index)).toEqual([0, 1, 2, 3, 4]);
   const inert: Json[] = [
-    ...[null, 1, "x", [], {}, { threshold: 1 }, { ...valid, threshold_type: "sentry" }],
-    ...[
-      { ...valid, operator: "eq" },
-      { ...valid, threshold: "1" },
-      { ...valid, event: null },
-    ],
+    null,
+    1,
+    "x",
+    [],
+    {},
+    { threshold: 1 },
+    { ...valid, threshold_type: "sentry" },
+    { ...valid, operator: "eq" },
+    { ...valid, threshold: "1" },
+    { ...valid, event: null },
     ...[0, -1, 43_201, "5"].map((window_minutes) => ({ ...valid, window_minutes })),
     ...[0, "1"].map((minimum_persons) => ({ ...valid, minimum_persons })),
     { ...valid, properties: [{ key: "a", value: "(", operator: "regex" }] },
     { ...valid, properties: "x" },
-    ...[
-      { ...uuid, tolerance: 1 },
-      { ...uuid, alpha: 0 },
-      { ...uuid, metric_uuid: 1 },
-    ],
+    { ...uuid, tolerance: 1 },
+    { ...uuid, alpha: 0 },
+    { ...uuid, metric_uuid: 1 },
     { threshold_type: "insight", threshold_metric: { events: [] }, operator: "lt", threshold: 0 },
     {
       threshold_type: "insight",

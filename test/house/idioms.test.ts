@@ -8,6 +8,7 @@ const root = join(import.meta.dir, "../..");
 
 const idioms: readonly [name: string, pattern: RegExp, instead: string][] = [
   ["a spread object literal", /\.\.\.\{/, "the members themselves"],
+  ["a spread array literal", /^\s*\.\.\.\(?\[[^[\]]*\](?: as const\))?,$/m, "the elements themselves"],
   [
     "declarations in a tuple",
     /^\s*(?:const|let) \[[^=]*,[^=]*\] = \[(?!\.\.\.)[^\]]*\];$/m,
@@ -32,6 +33,7 @@ test.each(idioms)("no file contains %s", (_name, pattern, instead) => {
 
 test.each([
   ["{ ...{ a, b }, c }", "a spread object literal"],
+  ["  ...[a, b],", "a spread array literal"],
   ["  const [a, b] = [1, f(2)];", "declarations in a tuple"],
 ])("%s is found", (code, name) => {
   expect(idioms.find(([idiom]) => idiom === name)?.[1].test(code)).toBe(true);

@@ -20,21 +20,23 @@ const roles: Record<string, { files: string[]; packages: string[] }> = {
   serve: {
     files: [...program, "cli/commands/serve.ts"],
     packages: [
-      ...[
-        ...stores,
-        ...settings,
-        "@sinclair/typebox/value",
-        "modern-tar",
-        "pino",
-        "semver/classes/semver.js",
-      ],
+      ...stores,
+      ...settings,
+      "@sinclair/typebox/value",
+      "modern-tar",
+      "pino",
+      "semver/classes/semver.js",
       ...["counter", "defaultMetrics", "gauge", "registry"].map((name) => `prom-client/lib/${name}.js`),
     ],
   },
   worker: {
     files: ["cli/main.ts", "src/serve/workers/process.ts"],
     packages: [
-      ...[...stores, "@sinclair/typebox/value", "ipaddr.js", "pino", "prom-client/lib/counter.js"],
+      ...stores,
+      "@sinclair/typebox/value",
+      "ipaddr.js",
+      "pino",
+      "prom-client/lib/counter.js",
       "semver/classes/semver.js",
     ],
   },

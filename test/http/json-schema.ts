@@ -6,19 +6,25 @@
 type Schema = Record<string, unknown>;
 
 const known = new Set([
-  ...["type", "enum", "anyOf", "properties", "required", "items", "additionalProperties", "$ref", "format"],
-  ...[
-    "minLength",
-    "maxLength",
-    "minItems",
-    "maxItems",
-    "minimum",
-    "maximum",
-    "description",
-    "default",
-    "readOnly",
-    "writeOnly",
-  ],
+  "type",
+  "enum",
+  "anyOf",
+  "properties",
+  "required",
+  "items",
+  "additionalProperties",
+  "$ref",
+  "format",
+  "minLength",
+  "maxLength",
+  "minItems",
+  "maxItems",
+  "minimum",
+  "maximum",
+  "description",
+  "default",
+  "readOnly",
+  "writeOnly",
 ]);
 
 /** The first fault as `path: what is wrong`, or undefined. */

@@ -112,7 +112,10 @@ const records: [RecordFormat, JsonObject, unknown[]][] = [
     },
     [
       [
-        ...["$pageview", "u", "1704164645000000", ["p.1", "u"]],
+        "$pageview",
+        "u",
+        "1704164645000000",
+        ["p.1", "u"],
         {
           $current_url: "https://a.example/x?y=1",
           $pathname: "/x",
@@ -142,7 +145,10 @@ const records: [RecordFormat, JsonObject, unknown[]][] = [
     },
     [
       [
-        ...["$pageview", "u", at, ["s", "u"]],
+        "$pageview",
+        "u",
+        at,
+        ["s", "u"],
         { $current_url: "https://a.example/x?y=1", $pathname: "/x", $browser: "chrome" },
       ],
     ],
@@ -163,7 +169,10 @@ const records: [RecordFormat, JsonObject, unknown[]][] = [
     },
     [
       [
-        ...["$pageview", "17", at, undefined],
+        "$pageview",
+        "17",
+        at,
+        undefined,
         { $current_url: "https://a.example/x", $geoip_country_code: "DE", plan: "pro" },
       ],
     ],

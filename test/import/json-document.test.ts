@@ -85,7 +85,11 @@ test("a record too long, too deep or no UTF-8 costs itself alone; a list without
   }
   const { records, error } = await read(content());
   expect(records.map(({ record, problem }) => problem ?? record!.a)).toEqual([
-    ...[1, "line_too_long", "nested_too_deep", "not_utf8", 5],
+    1,
+    "line_too_long",
+    "nested_too_deep",
+    "not_utf8",
+    5,
   ] as never);
   expect(error).toBeInstanceOf(CorruptInputError);
 }, 30_000);

@@ -114,7 +114,10 @@ test("events of 19 MB come back from every format", async () => {
       .split("\n")
       .map((line) => JSON.parse(line))
       .map(({ uuid, event, distinct_id, timestamp, properties }) => [
-        ...[uuid, event, distinct_id, timestamp],
+        uuid,
+        event,
+        distinct_id,
+        timestamp,
         Bun.hash(JSON.stringify(properties)),
       ]);
   const before = retained(await exported(source.dataDir, "ndjson"));

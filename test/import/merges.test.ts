@@ -28,22 +28,37 @@ test("Amplitude: ids without a user join the person; two users are never joined"
   project.write(
     "amplitude/b.json",
     lines([
-      ...[amplitude(1, "d1"), amplitude(2, "d2", "anna"), amplitude(3, "d3", "bob"), amplitude(4, "d4")],
-      ...[amplitude(5, "d5"), amplitude(6, "d6"), amplitude(7, "d7", "carl"), amplitude(8, "d3")],
+      amplitude(1, "d1"),
+      amplitude(2, "d2", "anna"),
+      amplitude(3, "d3", "bob"),
+      amplitude(4, "d4"),
+      amplitude(5, "d5"),
+      amplitude(6, "d6"),
+      amplitude(7, "d7", "carl"),
+      amplitude(8, "d3"),
       // A chain from one user to another, by an id without a user.
-      ...[amplitude(10, "d10", "dora"), amplitude(11, "d11"), amplitude(12, "d12", "emil")],
+      amplitude(10, "d10", "dora"),
+      amplitude(11, "d11"),
+      amplitude(12, "d12", "emil"),
       { ...amplitude(13, ""), device_id: null },
     ]),
   );
   project.write(
     "amplitude/a_merges.json",
     lines([
-      ...[merge(1, 2), merge(2, 3), merge(99, 2), merge(4, 98)],
+      merge(1, 2),
+      merge(2, 3),
+      merge(99, 2),
+      merge(4, 98),
       // Two without a user, and from the user to the one without.
-      ...[merge(5, 6), merge(7, 13), merge(7, 13)],
+      merge(5, 6),
+      merge(7, 13),
+      merge(7, 13),
       // The device of 8 is bob's.
       merge(8, 7),
-      ...[merge(10, 11), merge(11, 12), merge(4, 7, null)],
+      merge(10, 11),
+      merge(11, 12),
+      merge(4, 7, null),
     ]),
   );
   const wanted = {
@@ -64,13 +79,13 @@ test("Amplitude: ids without a user join the person; two users are never joined"
   expect(summary).toMatchObject(wanted);
   expect(dry.made).toBe(summary.made);
   expect(await project.persons()).toEqual([
-    ...[
-      ["13", "carl", "d7"],
-      ["anna", "d1", "d2"],
-      ["bob", "d3"],
-      ["d10", "d11", "dora"],
-    ],
-    ...[["d12", "emil"], ["d4"], ["d5", "d6"]],
+    ["13", "carl", "d7"],
+    ["anna", "d1", "d2"],
+    ["bob", "d3"],
+    ["d10", "d11", "dora"],
+    ["d12", "emil"],
+    ["d4"],
+    ["d5", "d6"],
   ]);
   expect(await project.file(folder)).toMatchObject({ ...wanted, accepted: 0, duplicate: 12, made: 0 });
   expect(await project.persons()).toHaveLength(7);
@@ -116,9 +131,7 @@ test("Heap: user_migrations merge two ids unless both have an identity", async (
     placeholder_ids: 1,
     left_out: { "joined lookup row": 6, "merge of two users": 1 },
   });
-  expect(await project.persons()).toEqual([
-    ...[["anna", "heap:1"], ["bob"], ["heap:4", "heap:5"], ["heap:6"]],
-  ]);
+  expect(await project.persons()).toEqual([["anna", "heap:1"], ["bob"], ["heap:4", "heap:5"], ["heap:6"]]);
   expect(await project.file(folder)).toMatchObject({ accepted: 0, made: 0 });
 }, 60_000);
 

@@ -99,7 +99,10 @@ test("passes read the same bytes; the last one copies nothing", async () => {
 
 test("input that cannot be read fails in every pass; copies are limited", async () => {
   expect([isPiped("-"), isPiped("/dev/null"), isPiped(folder), isPiped(import.meta.path)]).toEqual([
-    ...[true, true, true, false],
+    true,
+    true,
+    true,
+    false,
   ]);
   using piped = new PipedInput(folder, folder, () => undefined);
   for (let pass = 1; pass <= 2; pass++)

@@ -118,7 +118,11 @@ test("everything comes over, also after a rejection in the middle and with a bus
     "SELECT uuid, event, distinct_id, timestamp, properties, elements_chain FROM events ORDER BY seq",
   )) as unknown as typeof before;
   const bare = ({ uuid, event, distinct_id, timestamp: at, elements_chain }: (typeof before)[number]) => [
-    ...[uuid, event, distinct_id, Date.parse(at), elements_chain || null],
+    uuid,
+    event,
+    distinct_id,
+    Date.parse(at),
+    elements_chain || null,
   ];
   expect(stored.slice(0, before.length).map(bare)).toEqual(before.map(bare));
   const persons =
@@ -147,10 +151,13 @@ test("a server that begins with the newest: oldest first, nothing lost where tim
   // Pages of two; three have the same time.
   const all = [event(1, 1), event(2, 2), event(3, 2), event(4, 2), event(5, 3)];
   const once = "performed_event";
-  const cohorts = [
-    ...[["Once", once] as const, ["In order", "performed_event_sequence"] as const],
-    ...[["Once", once] as const, [null, once] as const],
-  ].map(([name, value], index) => {
+  const behaviors: [name: string | null, value: string][] = [
+    ["Once", once],
+    ["In order", "performed_event_sequence"],
+    ["Once", once],
+    [null, once],
+  ];
+  const cohorts = behaviors.map(([name, value], index) => {
     const values = [{ type: "behavioral", key: "paid", value, time_value: 7, time_interval: "day" }];
     return { id: index + 1, name, filters: { properties: { type: "OR", values } } };
   });

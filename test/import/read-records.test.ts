@@ -242,15 +242,13 @@ describe("NDJSON", () => {
     const { records, error } = await read(getFile(content), "ndjson");
     expect(error).toBeUndefined();
     expect(records.map(brief)).toEqual([
-      ...[
-        [1, 1],
-        [2, "not_json"],
-        [3, "not_an_object"],
-        [5, "not_utf8"],
-        [6, "line_too_long"],
-        [7, "ü\uFFFD"],
-        [8, 2],
-      ],
+      [1, 1],
+      [2, "not_json"],
+      [3, "not_an_object"],
+      [5, "not_utf8"],
+      [6, "line_too_long"],
+      [7, "ü\uFFFD"],
+      [8, 2],
     ] as never);
     expect(records[1]!.text).toBe("nope");
   });
@@ -306,10 +304,8 @@ test("nested brackets cost their own record, in every shape", async () => {
   expect(error).toBeUndefined();
   expect(records.map(brief)).toEqual([
     ...[1, 2, 3].map((line) => [line, "nested_too_deep"]),
-    ...[
-      [4, 1],
-      [5, "not_json"],
-    ],
+    [4, 1],
+    [5, "not_json"],
   ] as never);
 });
 

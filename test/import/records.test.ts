@@ -291,7 +291,10 @@ test("Amplitude: the address with its query, and empty objects that a table has 
   };
   const whole = "https://x.example/p?utm_source=news";
   expect(current({ [url]: "https://x.example/p", [location]: whole })).toEqual([
-    ...[whole, "news", undefined, undefined],
+    whole,
+    "news",
+    undefined,
+    undefined,
   ]);
   expect(current({ [url]: whole, [location]: "https://y.example/" })[0]).toBe(whole);
   expect(current({ [location]: whole })[0]).toBe(whole);

@@ -62,16 +62,20 @@ describe("an id of the source counts with time, name and person", () => {
     [
       "segment",
       [
-        ...[segment("track", "a", "u", "2024-01-02"), segment("track", "b", "u", "2024-01-02")],
-        ...[segment("track", "a", "v", "2024-01-02"), segment("track", "a", "u", "2024-01-03")],
+        segment("track", "a", "u", "2024-01-02"),
+        segment("track", "b", "u", "2024-01-02"),
+        segment("track", "a", "v", "2024-01-02"),
+        segment("track", "a", "u", "2024-01-03"),
         segment("page", "a", "u", "2024-01-02"),
       ],
     ],
     [
       "amplitude",
       [
-        ...[amplitude("a", "u", "d", "2024-01-02"), amplitude("b", "u", "d", "2024-01-02")],
-        ...[amplitude("a", "v", "d", "2024-01-02"), amplitude("a", "u", "e", "2024-01-02")],
+        amplitude("a", "u", "d", "2024-01-02"),
+        amplitude("b", "u", "d", "2024-01-02"),
+        amplitude("a", "v", "d", "2024-01-02"),
+        amplitude("a", "u", "e", "2024-01-02"),
         amplitude("a", "u", "d", "2024-01-03"),
       ],
     ],

@@ -39,7 +39,12 @@ export class SampleProject {
 
   async file(path: string, ...args: string[]): Promise<ImportSummary> {
     const { stdout, stderr } = await flagkeep([
-      ...["import", path, "--json", "--data-dir", this.dataDir, ...args],
+      "import",
+      path,
+      "--json",
+      "--data-dir",
+      this.dataDir,
+      ...args,
     ]);
     if (stdout === "") throw new Error(stderr);
     return JSON.parse(stdout) as ImportSummary;

@@ -190,23 +190,26 @@ test("refusals", async () => {
     expect(await send(`${imports}${query}`)).toMatchObject({ status: 400, body: { attr } });
   }
   const added = await flagkeep([
-    ...["users", "create", "member@example.com", "--data-dir", server.dataDir, "--json"],
+    "users",
+    "create",
+    "member@example.com",
+    "--data-dir",
+    server.dataDir,
+    "--json",
   ]);
   expect(added.code).toBe(0);
   const created = await flagkeep([
-    ...[
-      "keys",
-      "create",
-      "--user",
-      "member@example.com",
-      "--scope",
-      "*",
-      "--label",
-      "m",
-      "--data-dir",
-      server.dataDir,
-      "--json",
-    ],
+    "keys",
+    "create",
+    "--user",
+    "member@example.com",
+    "--scope",
+    "*",
+    "--label",
+    "m",
+    "--data-dir",
+    server.dataDir,
+    "--json",
   ]);
   const { value } = JSON.parse(created.stdout);
   expect((await send(imports, getLines(1), value)).status).toBe(403);

@@ -52,7 +52,12 @@ test("every event has its own result", async () => {
   });
   expect(journal.appends).toHaveLength(1);
   expect(journal.events.map((line) => line.uuid)).toEqual([
-    ...[uuid(1), uuid(2), uuid(5), uuid(6), generatedUuid, generatedUuid],
+    uuid(1),
+    uuid(2),
+    uuid(5),
+    uuid(6),
+    generatedUuid,
+    generatedUuid,
   ]);
 
   const { "posthog-request-id": _, ...anonymous } = headers;

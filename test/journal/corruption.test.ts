@@ -59,7 +59,10 @@ describe("what can be read of a corrupt segment", () => {
 
 test("numbers that were given to rejected entries are not missing, behind a corrupt block either", async () => {
   const segment = writeSegment(folder, "realtime", 1, [
-    ...[entryLines(1, 2), entryLines(3, 2), entryLines(5, 2), entryLines(9, 2)],
+    entryLines(1, 2),
+    entryLines(3, 2),
+    entryLines(5, 2),
+    entryLines(9, 2),
   ]);
   writeFileSync(segment.path, readFileSync(segment.path, "utf8").replace('{"seq":3,', '{"seq":4,'));
   const { bytes, corruption } = await readSegment(segment);

@@ -80,8 +80,14 @@ describe("the checker", () => {
 async function killTest(adapter: string, rounds: number) {
   const child = Bun.spawn(
     [
-      ...[process.execPath, join(import.meta.dir, "run.ts"), "--adapter", adapter],
-      ...["--rounds", String(rounds), "--out", temporaryFolder()],
+      process.execPath,
+      join(import.meta.dir, "run.ts"),
+      "--adapter",
+      adapter,
+      "--rounds",
+      String(rounds),
+      "--out",
+      temporaryFolder(),
     ],
     { stdout: "pipe", stderr: "inherit" },
   );

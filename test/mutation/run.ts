@@ -52,8 +52,20 @@ const subjects: [folder: string, tests: string[]][] = [
   [
     "src/persons",
     [
-      ...["kept-persons", "new-persons", "persons", "store", "names", "property-lists", "unused-lists"],
-      ...["deletion", "groups", "historical", "identity-store", "model", "reader", "warnings"],
+      "kept-persons",
+      "new-persons",
+      "persons",
+      "store",
+      "names",
+      "property-lists",
+      "unused-lists",
+      "deletion",
+      "groups",
+      "historical",
+      "identity-store",
+      "model",
+      "reader",
+      "warnings",
     ].map((name) => `test/persons/${name}.test.ts`),
   ],
   [

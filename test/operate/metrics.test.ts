@@ -66,8 +66,12 @@ test("events, the engine and backups can be watched", async () => {
 
   rmSync(folder, { recursive: true });
   const failed = await flagkeep([
-    ...["backup", "create", "--data-dir", server.dataDir],
-    ...["--backup-destination", "/proc/no-backups-here"],
+    "backup",
+    "create",
+    "--data-dir",
+    server.dataDir,
+    "--backup-destination",
+    "/proc/no-backups-here",
   ]);
   expect(failed.code).not.toBe(0);
   const last = await figures(server);

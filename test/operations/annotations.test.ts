@@ -50,7 +50,12 @@ test("are created, listed, filtered, changed, deleted and restored", async () =>
   expect((await ask("GET", "99/")).status).toBe(404);
   const { body: log } = await server.ask("GET", "/api/projects/1/activity_log/?scope=Annotation");
   expect(log.results.map(({ activity }: { activity: string }) => activity)).toEqual([
-    ...["deleted", "restored", "deleted", "updated", "created", "created"],
+    "deleted",
+    "restored",
+    "deleted",
+    "updated",
+    "created",
+    "created",
   ]);
 });
 

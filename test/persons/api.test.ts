@@ -26,7 +26,8 @@ describe("persons and groups", () => {
     const upper = kim.toUpperCase();
     const bare = kim.replaceAll("-", "");
     for (const query of [
-      ...["distinct_id=anon", "search=KIM@"],
+      "distinct_id=anon",
+      "search=KIM@",
       ...[upper, bare].flatMap((uuid) => [`uuid=${uuid}`, `search=${uuid}`]),
     ]) {
       expect((await server.ask("GET", `/api/projects/1/persons/?${query}`)).body.results).toEqual([expected]);

@@ -79,7 +79,14 @@ test("DELETE and `persons delete`: the person goes, its events stay, and that is
 
   // A backup of before the second deletion, and the journal behind it.
   const restored = await flagkeep([
-    ...["backup", "restore", file, "--force", "--replay", "--data-dir", directory.dataDir, "--json"],
+    "backup",
+    "restore",
+    file,
+    "--force",
+    "--replay",
+    "--data-dir",
+    directory.dataDir,
+    "--json",
   ]);
   expect([restored.code, restored.stderr]).toEqual([0, ""]);
   const third = await ServerProcess.start({ directory });

@@ -38,7 +38,7 @@ describe("a deleted person", () => {
     const changes = changesAfter(people.db, 0, 100).slice(-3);
     expect(
       changes.map((change) => ("distinctId" in change ? change.distinctId : change.kind)).sort(),
-    ).toEqual([...["anon", "kim", "person_deleted"]]);
+    ).toEqual(["anon", "kim", "person_deleted"]);
   });
 
   test("comes back empty with the next event of its id", () => {

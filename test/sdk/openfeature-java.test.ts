@@ -26,7 +26,10 @@ ${dependency("dev.openfeature", "sdk", sdkVersion)}
 </dependencies></project>`;
   const copy = "mvn -q -B dependency:copy-dependencies -DoutputDirectory=lib";
   return preparedFolder(`flagkeep-test-ofrep-java-${providerVersion}-${sdkVersion}`, [
-    ...["sh", "-ec", `printf '%s' "$0" > pom.xml && ${copy}`, pom],
+    "sh",
+    "-ec",
+    `printf '%s' "$0" > pom.xml && ${copy}`,
+    pom,
   ]);
 }
 

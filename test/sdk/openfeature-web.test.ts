@@ -14,7 +14,13 @@ const versions = ["@openfeature/ofrep-web-provider@0.4.3", "@openfeature/web-sdk
 const packages =
   chromiumPath &&
   preparedFolder("flagkeep-test-ofrep-web-0.4.3-1.10.0", [
-    ...["npm", "install", "--no-audit", "--no-fund", "--prefix", ".", ...versions],
+    "npm",
+    "install",
+    "--no-audit",
+    "--no-fund",
+    "--prefix",
+    ".",
+    ...versions,
   ]);
 const missing = chromiumPath === undefined ? "no Chromium here" : "no npm, or no network";
 const browserTest = testWhen(packages !== undefined, "OpenFeature in a browser", missing);

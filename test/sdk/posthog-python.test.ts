@@ -30,8 +30,13 @@ beforeAll(async () => {
   await createFlagsWithCohort(server);
   const child = Bun.spawn(
     [
-      ...["python3", "-W", "ignore", join(import.meta.dir, "python/use_posthog.py")],
-      ...[server.url, server.token, server.initialized.personal_api_key],
+      "python3",
+      "-W",
+      "ignore",
+      join(import.meta.dir, "python/use_posthog.py"),
+      server.url,
+      server.token,
+      server.initialized.personal_api_key,
     ],
     { stdout: "pipe", stderr: "inherit", env: { ...process.env, PYTHONPATH: packages } },
   );

@@ -189,12 +189,12 @@ describe("flags", () => {
     const sent = { key: "tf-tags", name: "Tags", active: true, filters: { groups: [everyone] } };
     const { id } = await applied("POST", flags, undefined, { ...sent, tags: ["tag2", "tag1"] });
     for (const change of [
-      ...[
-        { tags: ["tag1", "tag2", "tag3"] },
-        { tags: ["tag1"] },
-        { tags: ["managed-by:terraform", "env:test"] },
-      ],
-      ...[{ name: "Other" }, { active: false }, { active: true }],
+      { tags: ["tag1", "tag2", "tag3"] },
+      { tags: ["tag1"] },
+      { tags: ["managed-by:terraform", "env:test"] },
+      { name: "Other" },
+      { active: false },
+      { active: true },
     ]) {
       await applied("PATCH", flags, id, { ...sent, ...change });
     }
@@ -499,7 +499,13 @@ describe("members", () => {
   test("are found in the list by the user's uuid, change their level, and are removed", async () => {
     const path = `/api/organizations/${organization}/members/`;
     const added = await flagkeep([
-      ...["users", "create", "bob@example.com", "--level", "member", "--data-dir", server.dataDir],
+      "users",
+      "create",
+      "bob@example.com",
+      "--level",
+      "member",
+      "--data-dir",
+      server.dataDir,
     ]);
     expect({ code: added.code, stderr: added.stderr }).toMatchObject({ code: 0 });
     const members = async () => {

@@ -14,11 +14,9 @@ const version = "v2.7.0";
 const module = "github.com/letsencrypt/pebble/v2/cmd";
 const programs = installedProgram("go")
   ? preparedFolder(`flagkeep-pebble-${version}`, [
-      ...[
-        "sh",
-        "-c",
-        `GOBIN=$PWD go install ${module}/pebble@${version} ${module}/pebble-challtestsrv@${version}`,
-      ],
+      "sh",
+      "-c",
+      `GOBIN=$PWD go install ${module}/pebble@${version} ${module}/pebble-challtestsrv@${version}`,
     ])
   : undefined;
 if (programs === undefined) console.log("SKIPPED certificates by ACME: pebble cannot be built here");
@@ -60,24 +58,40 @@ const get = (path: string, init: RequestInit = {}) =>
 describe.skipIf(programs === undefined)("a certificate by ACME", () => {
   let directory: Awaited<ReturnType<typeof initializedDirectory>>;
   const settings = () => [
-    ...["--acme-domain", domain, "--acme-directory", `https://127.0.0.1:${ports.acme}/dir`],
-    ...[
-      "--acme-http-port",
-      String(ports.http),
-      "--https-port",
-      String(ports.https),
-      "--https-host",
-      "127.0.0.1",
-    ],
-    ...["--acme-email", "ops@example.com"],
+    "--acme-domain",
+    domain,
+    "--acme-directory",
+    `https://127.0.0.1:${ports.acme}/dir`,
+    "--acme-http-port",
+    String(ports.http),
+    "--https-port",
+    String(ports.https),
+    "--https-host",
+    "127.0.0.1",
+    "--acme-email",
+    "ops@example.com",
   ];
   beforeAll(async () => {
     for (const name of ["acme", "manage", "http", "https", "dns"] as const) ports[name] = freePort();
     const key = join(folder, "key.pem");
     Bun.spawnSync(
       [
-        ...["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", key],
-        ...["-out", extraAuthority, "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"],
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "2",
+        "-keyout",
+        key,
+        "-out",
+        extraAuthority,
+        "-subj",
+        "/CN=localhost",
+        "-addext",
+        "subjectAltName=IP:127.0.0.1",
       ],
       { stdout: "ignore", stderr: "ignore" },
     );
@@ -94,13 +108,30 @@ describe.skipIf(programs === undefined)("a certificate by ACME", () => {
     };
     writeFileSync(join(folder, "pebble.json"), JSON.stringify(config));
     start([
-      ...[join(programs!, "pebble-challtestsrv"), "-defaultIPv4", "127.0.0.1", "-defaultIPv6", ""],
-      ...["-dns01", `127.0.0.1:${ports.dns}`, "-management", "", "-http01", "", "-https01", ""],
-      ...["-tlsalpn01", "", "-doh", ""],
+      join(programs!, "pebble-challtestsrv"),
+      "-defaultIPv4",
+      "127.0.0.1",
+      "-defaultIPv6",
+      "",
+      "-dns01",
+      `127.0.0.1:${ports.dns}`,
+      "-management",
+      "",
+      "-http01",
+      "",
+      "-https01",
+      "",
+      "-tlsalpn01",
+      "",
+      "-doh",
+      "",
     ]);
     start([
-      ...[join(programs!, "pebble"), "-config", join(folder, "pebble.json")],
-      ...["-dnsserver", `127.0.0.1:${ports.dns}`],
+      join(programs!, "pebble"),
+      "-config",
+      join(folder, "pebble.json"),
+      "-dnsserver",
+      `127.0.0.1:${ports.dns}`,
     ]);
     await until(
       async () =>

@@ -79,7 +79,11 @@ export class ClickHouseStores implements AsyncDisposable {
     if (address === undefined) throw new Error("The test's address cannot be read.");
     const store = new ClickHouseStore(address, new ExternalEvents(people));
     return new ClickHouseStores(
-      ...([server, database, folder, people, store] as const),
+      server,
+      database,
+      folder,
+      people,
+      store,
       new ClickHouseLoader(store),
       new ClickHousePersonReplica(store, people),
     );

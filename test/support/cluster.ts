@@ -73,10 +73,7 @@ export class TestCluster implements AsyncDisposable {
 
   /** What every node is started with. */
   get settings(): string[] {
-    return [
-      ...["--postgres-url", this.postgresUrl, "--events-url", this.clickhouse.url(database)],
-      ...this.args,
-    ];
+    return ["--postgres-url", this.postgresUrl, "--events-url", this.clickhouse.url(database), ...this.args];
   }
 
   /** The nodes that run, in their order. */

@@ -153,8 +153,22 @@ export class TestPostgres implements AsyncDisposable {
   async standby(port?: number): Promise<TestPostgres> {
     const folder = ownFolder();
     await runProgram("pg_basebackup", [
-      ...["-h", "127.0.0.1", "-p", String(this.port), "-U", "postgres", "-D", folder],
-      ...["-R", "-C", "-S", "s1", "-X", "stream", "--checkpoint=fast", "--no-sync"],
+      "-h",
+      "127.0.0.1",
+      "-p",
+      String(this.port),
+      "-U",
+      "postgres",
+      "-D",
+      folder,
+      "-R",
+      "-C",
+      "-S",
+      "s1",
+      "-X",
+      "stream",
+      "--checkpoint=fast",
+      "--no-sync",
     ]);
     const standby = await TestPostgres.on(folder, port);
     await this.run("ALTER SYSTEM SET synchronous_standby_names = '*'");

@@ -118,8 +118,10 @@ export class ServerProcess implements AsyncDisposable {
       "0",
       "--log-format",
       "json",
-      ...["--workers", workers],
-      ...["--duckdb-threads", threads],
+      "--workers",
+      workers,
+      "--duckdb-threads",
+      threads,
       ...(options.args ?? []),
     ];
     const child = Bun.spawn([...(options.through ?? []), executable, ...args], {

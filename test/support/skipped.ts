@@ -8,10 +8,30 @@ import { test } from "bun:test";
 
 /** What a machine can lack, apart from other users, volumes and packages of registries. */
 const components = [
-  ...(["postgres", "clickhouse", "chromium", "libfaketime"] as const),
-  ...(["nginx", "caddy", "haproxy", "openssl", "curl"] as const),
-  ...(["python3", "go", "ruby", "php", "composer", "gem", "java", "mvn", "cargo"] as const),
-  ...(["script", "setpriv", "dpkg-deb", "systemd-analyze", "kubectl", "mount"] as const),
+  "postgres",
+  "clickhouse",
+  "chromium",
+  "libfaketime",
+  "nginx",
+  "caddy",
+  "haproxy",
+  "openssl",
+  "curl",
+  "python3",
+  "go",
+  "ruby",
+  "php",
+  "composer",
+  "gem",
+  "java",
+  "mvn",
+  "cargo",
+  "script",
+  "setpriv",
+  "dpkg-deb",
+  "systemd-analyze",
+  "kubectl",
+  "mount",
 ] as const;
 export type Component = (typeof components)[number];
 

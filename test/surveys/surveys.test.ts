@@ -60,7 +60,9 @@ test("a survey is visible exactly while it runs, and its flag is on for persons 
 
   const running = (await change(survey.id, { start_date: now() })).body;
   expect([running.status, running.internal_targeting_flag.active, running.targeting_flag.active]).toEqual([
-    ...["running", true, true],
+    "running",
+    true,
+    true,
   ]);
   expect(await configured()).toEqual([true, true, true]);
   const [shown] = await listed();

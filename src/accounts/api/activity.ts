@@ -34,9 +34,16 @@ import { projectRoute } from "./routes.ts";
 export const activityTag = "Activity";
 const limitDefault = 10;
 const activities = [
-  ...(["created", "updated", "deleted", "restored", "activated", "deactivated"] as const),
-  ...(["link_created", "password_set", "sign_in_failed"] as const),
-];
+  "created",
+  "updated",
+  "deleted",
+  "restored",
+  "activated",
+  "deactivated",
+  "link_created",
+  "password_set",
+  "sign_in_failed",
+] as const;
 
 export const EntryBody = named(
   "ActivityEntry",

@@ -11,9 +11,14 @@ import { webhook, webhookDelivery } from "../schema.ts";
 
 /** What a webhook can report. */
 export const webhookEvents = [
-  ...(["flag_changed", "change_request_opened", "change_request_decided"] as const),
-  ...(["spike", "ingestion_warning", "backup_failed", "weekly_summary"] as const),
-];
+  "flag_changed",
+  "change_request_opened",
+  "change_request_decided",
+  "spike",
+  "ingestion_warning",
+  "backup_failed",
+  "weekly_summary",
+] as const;
 export type WebhookEvent = (typeof webhookEvents)[number];
 /** `test` is sent on request only. */
 export type DeliveryEvent = WebhookEvent | "test";

@@ -261,7 +261,13 @@ class SurveySql {
     for await (const rows of this.store.portions(sql)) {
       for (const row of rows) {
         const [id, completed, week, distinctId, iteration, language, moment, ...answers] = row as [
-          ...[string, boolean | number, string | null, string, string | null, string | null, number],
+          string,
+          boolean | number,
+          string | null,
+          string,
+          string | null,
+          string | null,
+          number,
           ...(string | null)[],
         ];
         if (current === undefined || current.id !== id) {

@@ -6,7 +6,14 @@
 import type { SqlDialect } from "../sql-dialect.ts";
 
 export const channelNames = [
-  ...(["Paid", "Email", "AI assistants", "Search", "Social", "Campaign", "Direct", "Referral"] as const),
+  "Paid",
+  "Email",
+  "AI assistants",
+  "Search",
+  "Social",
+  "Campaign",
+  "Direct",
+  "Referral",
 ] as const;
 
 /** Values of `utm_medium`; prefixes end with `*`. */
@@ -14,19 +21,66 @@ const paidMediums = ["cpc", "ppc", "cpm", "cpv", "paid*", "retargeting", "displa
 const emailMediums = ["email", "e-mail", "newsletter"];
 
 const assistants = [
-  ...["chatgpt.com", "claude.ai", "perplexity.ai", "gemini.google.com", "copilot.microsoft.com"],
+  "chatgpt.com",
+  "claude.ai",
+  "perplexity.ai",
+  "gemini.google.com",
+  "copilot.microsoft.com",
 ];
 const searchEngines = [
-  ...["google.", "bing.", "duckduckgo.", "ecosia.", "yahoo.", "yandex.", "baidu.", "startpage.", "qwant."],
+  "google.",
+  "bing.",
+  "duckduckgo.",
+  "ecosia.",
+  "yahoo.",
+  "yandex.",
+  "baidu.",
+  "startpage.",
+  "qwant.",
   "search.brave.",
 ];
 const socialNetworks = [
-  ...["t.co", "x.com", "twitter.com", "linkedin.com", "lnkd.in", "reddit.com", "redd.it", "facebook.com"],
-  ...["fb.com", "fb.me", "messenger.com", "instagram.com", "threads.net", "threads.com", "youtube.com"],
-  ...["youtu.be", "bsky.app", "mastodon.social", "mastodon.online", "fosstodon.org", "hachyderm.io"],
-  ...["news.ycombinator.com", "lobste.rs", "tiktok.com", "pinterest.com", "pin.it", "snapchat.com"],
-  ...["whatsapp.com", "wa.me", "telegram.org", "t.me", "discord.com", "discord.gg", "vk.com", "ok.ru"],
-  ...["weibo.com", "quora.com", "tumblr.com", "medium.com", "xing.com", "twitch.tv"],
+  "t.co",
+  "x.com",
+  "twitter.com",
+  "linkedin.com",
+  "lnkd.in",
+  "reddit.com",
+  "redd.it",
+  "facebook.com",
+  "fb.com",
+  "fb.me",
+  "messenger.com",
+  "instagram.com",
+  "threads.net",
+  "threads.com",
+  "youtube.com",
+  "youtu.be",
+  "bsky.app",
+  "mastodon.social",
+  "mastodon.online",
+  "fosstodon.org",
+  "hachyderm.io",
+  "news.ycombinator.com",
+  "lobste.rs",
+  "tiktok.com",
+  "pinterest.com",
+  "pin.it",
+  "snapchat.com",
+  "whatsapp.com",
+  "wa.me",
+  "telegram.org",
+  "t.me",
+  "discord.com",
+  "discord.gg",
+  "vk.com",
+  "ok.ru",
+  "weibo.com",
+  "quora.com",
+  "tumblr.com",
+  "medium.com",
+  "xing.com",
+  "twitch.tv",
 ];
 
 /** What decides the channel, as SQL over a visit; absent values are null. */

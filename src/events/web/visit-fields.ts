@@ -25,9 +25,20 @@ const adClickNames = ["gclid", "msclkid"];
 
 /** Properties that web analytics reads: materialized as columns once a project has page views. */
 export const webPropertyNames = [
-  ...["$session_id", "$pathname", "$host", "$referring_domain", "$browser", "$os", "$device_type"],
-  ...["$browser_language", "$timezone", "$geoip_country_code", "$viewport_width", "$viewport_height"],
-  ...[...utmNames, ...adClickNames],
+  "$session_id",
+  "$pathname",
+  "$host",
+  "$referring_domain",
+  "$browser",
+  "$os",
+  "$device_type",
+  "$browser_language",
+  "$timezone",
+  "$geoip_country_code",
+  "$viewport_width",
+  "$viewport_height",
+  ...utmNames,
+  ...adClickNames,
 ];
 
 const from = (role: Role, name: string): Field => ({ role, of: (store) => property(store, name) });

@@ -49,8 +49,13 @@ async function withFields(store: EventSql, query: WebQuery, fields: readonly Vis
     return withOwners(store, query, groupedVisits(store, query, roleColumns(store, fields)));
   const { projectId, timezone, revision } = request;
   const key = JSON.stringify([
-    ...[projectId, timezone, request.web?.countsScreens === true, revision],
-    ...[eventFilters, current, previous ?? null],
+    projectId,
+    timezone,
+    request.web?.countsScreens === true,
+    revision,
+    eventFilters,
+    current,
+    previous ?? null,
   ]);
   // Rows of events instead of their values: a list then reads only its own properties.
   const rows = roles.map((role) => ({ name: rowColumn(role), role, value: rowId }));

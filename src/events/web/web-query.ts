@@ -29,13 +29,11 @@ export interface WebQuery {
 
 /** Kinds of queries about visits; PostHog's names, except for `WebOnlineQuery`. */
 export const webQueryKinds = [
-  ...([
-    "WebOverviewQuery",
-    "WebStatsTableQuery",
-    "WebGoalsQuery",
-    "WebTrendsQuery",
-    "WebOnlineQuery",
-  ] as const),
+  "WebOverviewQuery",
+  "WebStatsTableQuery",
+  "WebGoalsQuery",
+  "WebTrendsQuery",
+  "WebOnlineQuery",
 ] as const;
 export type WebQueryKind = (typeof webQueryKinds)[number];
 

@@ -143,16 +143,14 @@ export const BlastRadiusOfDraft = object({
 export const exampleBlastRadiusOfDraft = {
   populations: [{ group_type_index: null, total: 40_000, matching: 13_000, reached: 5_310 }],
   sets: [
-    ...[
-      {
-        index: 0,
-        group_type_index: null,
-        total: 40_000,
-        matching: 13_000,
-        reached: 5_310,
-        variant: null,
-      },
-    ],
+    {
+      index: 0,
+      group_type_index: null,
+      total: 40_000,
+      matching: 13_000,
+      reached: 5_310,
+      variant: null,
+    },
   ],
   variants: [],
 };

@@ -31,9 +31,17 @@ interface Deps {
 
 /** Fields of a flag that never change its value. */
 const harmlessFields: ReadonlySet<string> = new Set<keyof FlagFields>([
-  ...(["name", "tags", "analyticsDashboards", "hasEnrichedAnalytics", "creationContext"] as const),
-  ...(["experimentSet", "surveys", "features", "rollbackConditions", "performedRollback"] as const),
-]);
+  "name",
+  "tags",
+  "analyticsDashboards",
+  "hasEnrichedAnalytics",
+  "creationContext",
+  "experimentSet",
+  "surveys",
+  "features",
+  "rollbackConditions",
+  "performedRollback",
+] as const);
 const harmlessNames: ReadonlySet<string> = new Set(
   [...harmlessFields].map((name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)),
 );

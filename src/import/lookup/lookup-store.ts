@@ -79,7 +79,10 @@ export class LookupStore implements Disposable {
       this.run(
         `INSERT INTO source_user VALUES (?, ?, ?, ?)
          ON CONFLICT DO UPDATE SET is_user = max(is_user, excluded.is_user)`,
-        ...[kind, id, distinctId, isUser ? 1 : 0],
+        kind,
+        id,
+        distinctId,
+        isUser ? 1 : 0,
       );
   }
 

@@ -50,9 +50,20 @@ const fields = {
 };
 
 const omitted = [
-  ...["app", "schema", "$schema", "data", "data_type", "$insert_key", "amplitude_event_type"],
-  ...["amplitude_attribution_ids", "is_attribution_event", "global_user_properties"],
-  ...["client_event_time", "client_upload_time", "server_received_time", "server_upload_time"],
+  "app",
+  "schema",
+  "$schema",
+  "data",
+  "data_type",
+  "$insert_key",
+  "amplitude_event_type",
+  "amplitude_attribution_ids",
+  "is_attribution_event",
+  "global_user_properties",
+  "client_event_time",
+  "client_upload_time",
+  "server_received_time",
+  "server_upload_time",
   "processed_time",
 ];
 

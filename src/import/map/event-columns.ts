@@ -9,7 +9,13 @@ import type { MappedEvent } from "./mapped.ts";
 import { isEmpty } from "./members.ts";
 
 const eventMembers = new Set([
-  ...["uuid", "event", "distinct_id", "timestamp", "properties", "$set", "$set_once"],
+  "uuid",
+  "event",
+  "distinct_id",
+  "timestamp",
+  "properties",
+  "$set",
+  "$set_once",
 ]);
 /** Prefix of single properties in tables. */
 const propertyColumn = "properties.";

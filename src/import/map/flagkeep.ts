@@ -83,8 +83,15 @@ export function fromPerson(record: JsonObject): MappedRecord {
     omitted: getRest(record, [
       // A string that is not a list in any known form is reported.
       ...(listed.length > 0 ? ["distinct_ids"] : []),
-      ...["properties", "distinct_id", "person_id", "id", "created_at"],
-      ...["person_version", "version", "_version", "person_distinct_id_version"],
+      "properties",
+      "distinct_id",
+      "person_id",
+      "id",
+      "created_at",
+      "person_version",
+      "version",
+      "_version",
+      "person_distinct_id_version",
       ...deletionMarks,
     ]),
   };
@@ -109,8 +116,17 @@ export function fromGroup(record: JsonObject): MappedRecord {
       isDeleted: isDeletedRow(record),
     },
     omitted: getRest(record, [
-      ...["properties", "group_properties", "type", "group_type", "key", "group_key", "created_at"],
-      ...["type_index", "version", "_version", ...deletionMarks],
+      "properties",
+      "group_properties",
+      "type",
+      "group_type",
+      "key",
+      "group_key",
+      "created_at",
+      "type_index",
+      "version",
+      "_version",
+      ...deletionMarks,
     ]),
   };
 }

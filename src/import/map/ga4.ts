@@ -63,7 +63,11 @@ const geoFields = {
   continent: "$geoip_continent_name",
 };
 const omitted = [
-  ...["event_date", "event_bundle_sequence_id", "batch_event_index", "batch_ordering_id", "batch_page_id"],
+  "event_date",
+  "event_bundle_sequence_id",
+  "batch_event_index",
+  "batch_ordering_id",
+  "batch_page_id",
 ];
 
 /** BigQuery writes the rows of the day to this table, and later all of them to that of the day. */

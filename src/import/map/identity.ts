@@ -8,7 +8,16 @@ import { isIllegalForMerge, unquoted } from "../../persons/identity/distinct-ids
  * users.
  */
 const placeholders: ReadonlySet<string> = new Set([
-  ...["nil", "(null)", "<null>", "\\n", "n/a", "na", "-1", "unknown", "[object object]", "nan"],
+  "nil",
+  "(null)",
+  "<null>",
+  "\\n",
+  "n/a",
+  "na",
+  "-1",
+  "unknown",
+  "[object object]",
+  "nan",
 ]);
 /** Includes the nil UUID. */
 const zerosForm = /^[0-]+$/;

@@ -22,8 +22,13 @@ const devicePrefix = "$device:";
 const derivedIdForm = /^[A-Z0-9-]+$/;
 
 const omitted = [
-  ...["$insert_id", "$mp_api_endpoint", "$mp_api_timestamp_ms", "mp_processing_time_ms"],
-  ...["$geo_source", "$import", "$source"],
+  "$insert_id",
+  "$mp_api_endpoint",
+  "$mp_api_timestamp_ms",
+  "mp_processing_time_ms",
+  "$geo_source",
+  "$import",
+  "$source",
 ];
 
 /** Members of the bag; each also keeps its own name. */

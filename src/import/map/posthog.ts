@@ -9,15 +9,38 @@ import { isBlank, isEmpty, isTrue } from "./members.ts";
 
 /** Columns that PostHog's stores derive: they are not part of an event. */
 const omittedColumns = [
-  ...["id", "person", "person_id", "person_properties", "person_mode", "person_created_at", "person_version"],
-  ...["elements_hash", "site_url", "team_id", "project_id", "created_at", "inserted_at", "_inserted_at"],
-  ...["bq_ingested_timestamp", "historical_migration", "consumer_breadcrumbs", "is_deleted"],
-  ...["_timestamp", "_offset", "_partition"],
+  "id",
+  "person",
+  "person_id",
+  "person_properties",
+  "person_mode",
+  "person_created_at",
+  "person_version",
+  "elements_hash",
+  "site_url",
+  "team_id",
+  "project_id",
+  "created_at",
+  "inserted_at",
+  "_inserted_at",
+  "bq_ingested_timestamp",
+  "historical_migration",
+  "consumer_breadcrumbs",
+  "is_deleted",
+  "_timestamp",
+  "_offset",
+  "_partition",
   ...[0, 1, 2, 3, 4].flatMap((at) => [`group_${at}`, `group${at}_properties`, `group${at}_created_at`]),
 ];
 /** Columns that contain a part of the event under another name. */
 const carriedColumns = [
-  ...["elements_chain", "elements", "set", "people_set", "set_once", "people_set_once", "ip"],
+  "elements_chain",
+  "elements",
+  "set",
+  "people_set",
+  "set_once",
+  "people_set_once",
+  "ip",
 ];
 const omitted = new Set([...omittedColumns, ...carriedColumns]);
 /** Materialized columns: copies of properties. */
@@ -28,9 +51,19 @@ const ownApiMarks = [...ownApiColumns, "elements"];
 
 /** An event with one of these is PostHog's. */
 export const posthogFields = [
-  ...["person_id", "team_id", "elements_chain", "person_properties", "person", "inserted_at"],
-  ...["people_set", "people_set_once", "bq_ingested_timestamp", "person_mode", "elements_hash"],
-  ...["site_url", "consumer_breadcrumbs"],
+  "person_id",
+  "team_id",
+  "elements_chain",
+  "person_properties",
+  "person",
+  "inserted_at",
+  "people_set",
+  "people_set_once",
+  "bq_ingested_timestamp",
+  "person_mode",
+  "elements_hash",
+  "site_url",
+  "consumer_breadcrumbs",
 ];
 
 /** How the fast path copies typical records of `fromPostHog`. */

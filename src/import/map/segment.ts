@@ -13,9 +13,24 @@ import { Members } from "./members.ts";
 import { columnOf, isRow, messageOfRow, toNestedMembers } from "./segment-tables.ts";
 
 const omitted = [
-  ...["integrations", "sentAt", "channel", "version", "writeKey", "projectId", "_metadata", "rudderId"],
-  ...["uuid_ts", "loaded_at", "sent_at", "originalTimestamp", "receivedAt", "original_timestamp"],
-  ...["received_at", "uuid", "event_text", "rudder_id"],
+  "integrations",
+  "sentAt",
+  "channel",
+  "version",
+  "writeKey",
+  "projectId",
+  "_metadata",
+  "rudderId",
+  "uuid_ts",
+  "loaded_at",
+  "sent_at",
+  "originalTimestamp",
+  "receivedAt",
+  "original_timestamp",
+  "received_at",
+  "uuid",
+  "event_text",
+  "rudder_id",
 ];
 
 /** Members of `context` and of the objects inside it. */

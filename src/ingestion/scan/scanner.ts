@@ -44,9 +44,12 @@ const capacityBytes = 1024 * 1024;
 const variableParts = 4;
 const { beforeName, beforeId, beforeTime, generated, sent, noChain, beforeProperties } = eventFrame;
 const constantParts = [
-  ...[beforeName, beforeId, beforeTime],
+  beforeName,
+  beforeId,
+  beforeTime,
   ...["full", "propertyless"].flatMap((mode) => [mode + generated, mode + sent]),
-  ...[noChain, beforeProperties],
+  noChain,
+  beforeProperties,
 ];
 
 /** Data that a request adds to the lines of all its events. */

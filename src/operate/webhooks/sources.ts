@@ -202,8 +202,10 @@ function summaryOf(
     .from(activity)
     .where(
       and(
-        ...[eq(activity.projectId, project.id), eq(activity.scope, "FeatureFlag")],
-        ...[gte(activity.createdAt, new Date(end - 7 * dayMs)), lt(activity.createdAt, new Date(end))],
+        eq(activity.projectId, project.id),
+        eq(activity.scope, "FeatureFlag"),
+        gte(activity.createdAt, new Date(end - 7 * dayMs)),
+        lt(activity.createdAt, new Date(end)),
       ),
     )
     .get()!.count;

@@ -12,10 +12,21 @@ export const forwardSocketName = "http.sock";
 export const journalSocketName = "journal.sock";
 
 const workerSettings = [
-  ...(["data-dir", "host", "public-url", "log-level", "trusted-proxies"] as const),
-  ...(["body-limit", "api-body-limit", "bodies-in-flight", "journal-queue"] as const),
-  ...(["traces-endpoint", "traces-sample", "https-host", "https-port", "acme-domain"] as const),
-];
+  "data-dir",
+  "host",
+  "public-url",
+  "log-level",
+  "trusted-proxies",
+  "body-limit",
+  "api-body-limit",
+  "bodies-in-flight",
+  "journal-queue",
+  "traces-endpoint",
+  "traces-sample",
+  "https-host",
+  "https-port",
+  "acme-domain",
+] as const;
 
 /** Settings that a worker needs. */
 export type WorkerConfig = Pick<Config, (typeof workerSettings)[number]>;

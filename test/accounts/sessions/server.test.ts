@@ -19,8 +19,14 @@ test("serve prints a link until the first owner has chosen a password; users lin
     expect((await new Browser(server.url).setUp(printed)).status).toBe(401);
     expect((await browser.ask("GET", "/api/users/@me/")).status).toBe(200);
     const { stdout } = await flagkeep([
-      ...["users", "link", "bob@example.com", "--level", "admin"],
-      ...["--data-dir", directory.dataDir, "--json"],
+      "users",
+      "link",
+      "bob@example.com",
+      "--level",
+      "admin",
+      "--data-dir",
+      directory.dataDir,
+      "--json",
     ]);
     const created = JSON.parse(stdout);
     expect(created).toMatchObject({ email: "bob@example.com", is_new: true });

@@ -144,8 +144,13 @@ test("the store of persons is lost: nothing is mixed up, and the backup to resto
   expect(await rebuild(dataDir, "--accept-loss")).toMatchObject({ code: 1, stdout: "" });
   const [name] = readdirSync(join(dataDir, "backups"));
   const restored = await flagkeep([
-    ...["backup", "restore", join(dataDir, "backups", name!)],
-    ...["--data-dir", dataDir, "--force", "--replay"],
+    "backup",
+    "restore",
+    join(dataDir, "backups", name!),
+    "--data-dir",
+    dataDir,
+    "--force",
+    "--replay",
   ]);
   expect(restored).toMatchObject({ code: 0 });
   await using again = await restarted(copy);

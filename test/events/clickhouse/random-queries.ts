@@ -19,45 +19,41 @@ export const keys = [
   "$session_id",
 ];
 export const values: Json[] = [
-  ...[
-    "free",
-    "FREE",
-    "paid plan",
-    "Ünïcode",
-    "",
-    " ",
-    "true",
-    "null",
-    "12",
-    "1e3",
-    "a\nb",
-    "back\\slash",
-    "it's",
-    "😀",
-    "%_",
-    "12.0",
-    "1_000",
-    "nan",
-    "-inf",
-  ],
-  ...[
-    // As some libraries write whole numbers.
-    ...(["12.0", "1.2e1", "-0.5e1"].map(exactNumber) as never[]),
-    true,
-    false,
-    null,
-    0,
-    1,
-    -3,
-    12.5,
-    1e21,
-    1e-7,
-    123456789012345680000,
-    [1, "a"],
-    { a: { b: null } },
-    [],
-    {},
-  ],
+  "free",
+  "FREE",
+  "paid plan",
+  "Ünïcode",
+  "",
+  " ",
+  "true",
+  "null",
+  "12",
+  "1e3",
+  "a\nb",
+  "back\\slash",
+  "it's",
+  "😀",
+  "%_",
+  "12.0",
+  "1_000",
+  "nan",
+  "-inf",
+  // As some libraries write whole numbers.
+  ...(["12.0", "1.2e1", "-0.5e1"].map(exactNumber) as never[]),
+  true,
+  false,
+  null,
+  0,
+  1,
+  -3,
+  12.5,
+  1e21,
+  1e-7,
+  123456789012345680000,
+  [1, "a"],
+  { a: { b: null } },
+  [],
+  {},
 ];
 export const properties = fc.dictionary(fc.constantFrom(...keys), fc.constantFrom(...values), { maxKeys: 4 });
 
@@ -77,8 +73,21 @@ export const event = fc.record({
 export const world = fc.array(event, { minLength: 5, maxLength: 60 });
 
 export const texts = [
-  ...["exact", "is_not", "icontains", "not_icontains", "is_set", "is_not_set", "regex", "not_regex"],
-  ...["gt", "gte", "lt", "lte", "icontains_multi", "starts_with", "not_ends_with"],
+  "exact",
+  "is_not",
+  "icontains",
+  "not_icontains",
+  "is_set",
+  "is_not_set",
+  "regex",
+  "not_regex",
+  "gt",
+  "gte",
+  "lt",
+  "lte",
+  "icontains_multi",
+  "starts_with",
+  "not_ends_with",
 ];
 export const filter: fc.Arbitrary<JsonObject> = fc
   .record({
@@ -219,7 +228,12 @@ export const query: fc.Arbitrary<JsonObject> = fc.oneof(
   }),
 );
 export const timezone = fc.constantFrom(
-  ...["UTC", "Europe/Berlin", "Asia/Kathmandu", "America/St_Johns", "Pacific/Apia", "Africa/Casablanca"],
+  "UTC",
+  "Europe/Berlin",
+  "Asia/Kathmandu",
+  "America/St_Johns",
+  "Pacific/Apia",
+  "Africa/Casablanca",
 );
 
 export const listing: fc.Arbitrary<EventFilter> = fc.record(

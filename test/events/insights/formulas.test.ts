@@ -108,7 +108,7 @@ describe("formulas", () => {
     expect(others).toEqual([]);
     expect(result).toMatchObject({ label: "Formula (A / B * 100)", action: null, order: 0 });
     expect((result!.data as number[]).map((value) => Math.round(value * 100) / 100)).toEqual([
-      ...[0, 0, 66.67, 25],
+      0, 0, 66.67, 25,
     ]);
     expect(result!.count).toBeCloseTo(91.67, 2);
     expect((result!.days as string[]).at(-1)).toBe("2026-11-21");

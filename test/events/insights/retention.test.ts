@@ -27,17 +27,13 @@ describe("retention", () => {
   test("counts who comes back, by the day they came first", async () => {
     const results = await compute(retention({}));
     expect(results.map(({ date, label }) => [date, label])).toEqual([
-      ...[
-        ["2026-11-15", "Day 0"],
-        ["2026-11-16", "Day 1"],
-        ["2026-11-17", "Day 2"],
-        ["2026-11-18", "Day 3"],
-      ],
-      ...[
-        ["2026-11-19", "Day 4"],
-        ["2026-11-20", "Day 5"],
-        ["2026-11-21", "Day 6"],
-      ],
+      ["2026-11-15", "Day 0"],
+      ["2026-11-16", "Day 1"],
+      ["2026-11-17", "Day 2"],
+      ["2026-11-18", "Day 3"],
+      ["2026-11-19", "Day 4"],
+      ["2026-11-20", "Day 5"],
+      ["2026-11-21", "Day 6"],
     ]);
     const table = results.map(({ values }) => counts(values));
     expect(table).toEqual([

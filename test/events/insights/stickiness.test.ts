@@ -13,15 +13,16 @@ beforeAll(async () => {
   const visit = (distinctId: string, text: string) => ({ event: "visit", distinctId, time: at(text) });
   await stores.load([
     // Three days of one person with two ids, twice on the last.
-    ...[
-      visit("ann", "10T08:00"),
-      visit("ann2", "11T08:00"),
-      visit("ann", "12T08:00"),
-      visit("ann", "12T23:59"),
-    ],
-    ...[visit("bob", "10T09:00"), visit("bob", "10T10:00"), visit("cy", "12T01:00")],
+    visit("ann", "10T08:00"),
+    visit("ann2", "11T08:00"),
+    visit("ann", "12T08:00"),
+    visit("ann", "12T23:59"),
+    visit("bob", "10T09:00"),
+    visit("bob", "10T10:00"),
+    visit("cy", "12T01:00"),
     // Outside of the range, and another event.
-    ...[visit("bob", "09T23:59"), visit("cy", "13T00:00")],
+    visit("bob", "09T23:59"),
+    visit("cy", "13T00:00"),
     { event: "pay", distinctId: "bob", time: at("11T09:00") },
     { event: "$identify", distinctId: "ann", time: now, properties: { $anon_distinct_id: "ann2" } },
   ]);

@@ -151,8 +151,10 @@ describe("the range of a trend", () => {
     ] as const) {
       const range = getRange(dates, "week", { now, timezone: "UTC", weekStartDay })!;
       expect([weekStartDay, dates, range.from, range.to]).toEqual([
-        ...[weekStartDay, dates],
-        ...[`${from} 00:00:00`, `${to} 00:00:00`],
+        weekStartDay,
+        dates,
+        `${from} 00:00:00`,
+        `${to} 00:00:00`,
       ]);
       expect(getBuckets(range, "week").map(({ day: start }) => start)).toEqual([...weeks]);
     }

@@ -64,8 +64,19 @@ test("as Parquet: DuckDB reads it back with its types", async () => {
   const connection = await (await DuckDBInstance.create()).connect();
   const read = await connection.runAndReadAll(`SELECT * FROM '${file}'`);
   expect(read.columnTypes().map(String)).toEqual([
-    ...["BIGINT", "BIGINT", "DOUBLE", "DOUBLE", "BOOLEAN", "BIGINT", "VARCHAR", "TIMESTAMP WITH TIME ZONE"],
-    ...["VARCHAR", "UUID", "VARCHAR", "VARCHAR", "VARCHAR"],
+    "BIGINT",
+    "BIGINT",
+    "DOUBLE",
+    "DOUBLE",
+    "BOOLEAN",
+    "BIGINT",
+    "VARCHAR",
+    "TIMESTAMP WITH TIME ZONE",
+    "VARCHAR",
+    "UUID",
+    "VARCHAR",
+    "VARCHAR",
+    "VARCHAR",
   ]);
   expect(read.getRowsJson()[0]!.slice(0, 7)).toEqual(["1", "9007199254740993", 2, 1.5, true, null, 'a,"b"']);
   connection.closeSync();

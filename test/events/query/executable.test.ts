@@ -28,7 +28,13 @@ test("the API and the command answer the same, with and without a running server
   const limited = await server.api(path, { method: "POST", body: { query: sql, limit: 1 } });
   expect(await limited.json()).toMatchObject({ rows: [{ event: "a" }], truncated: true });
   const { stdout: created } = await flagkeep([
-    ...["keys", "create", "--scope", "person:read", "--json", "--data-dir", server.dataDir],
+    "keys",
+    "create",
+    "--scope",
+    "person:read",
+    "--json",
+    "--data-dir",
+    server.dataDir,
   ]);
   const key = JSON.parse(created).value as string;
   expect((await server.api(path, { method: "POST", body: { query: sql }, key })).status).toBe(403);

@@ -159,7 +159,13 @@ describe("an insight", () => {
   test("gives no key rows that it could not query", async () => {
     const { body: created } = await send("insights/", { name: "Secret", query });
     const { stdout } = await flagkeep([
-      ...["keys", "create", "--scope", "insight:write", "--json", "--data-dir", server.dataDir],
+      "keys",
+      "create",
+      "--scope",
+      "insight:write",
+      "--json",
+      "--data-dir",
+      server.dataDir,
     ]);
     const { status, body } = await send(
       `insights/${created.id}/`,
@@ -168,7 +174,8 @@ describe("an insight", () => {
       JSON.parse(stdout).value,
     );
     expect([status, body.result, body.query_status.error_message]).toEqual([
-      ...[200, null],
+      200,
+      null,
       expect.stringContaining("query:read"),
     ]);
   });
@@ -190,7 +197,8 @@ describe("an insight", () => {
         query_status: { error_message: string } | null;
       };
       expect([body.result === null, body.query_status?.error_message.includes("4 MiB") ?? false]).toEqual([
-        ...[isTooLarge, isTooLarge],
+        isTooLarge,
+        isTooLarge,
       ]);
     }
   });

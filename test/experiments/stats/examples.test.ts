@@ -92,7 +92,9 @@ describe("Bayesian", () => {
     const small = betaPosterior(arm(50, 3), arm(52, 8), { goal: "increase", level: 0.95 });
     const of = ({ chanceToWin, loss, estimate, interval }: typeof small) => [
       chanceToWin,
-      ...[loss.baseline, loss.variant, estimate],
+      loss.baseline,
+      loss.variant,
+      estimate,
       interval,
     ];
     expectDigits(of(small), [0.929825, 0.0917378, 0.00199421, 1.26593, -0.228885, 7.29045]);
@@ -195,9 +197,13 @@ test("CUPED is centered", () => {
   expectDigits(
     [
       adjusted.theta,
-      ...[adjusted.baseline.mean, adjusted.variant.mean],
-      ...[adjusted.baseline.variance, adjusted.variant.variance],
-      ...[estimate, pValue, plain.pValue],
+      adjusted.baseline.mean,
+      adjusted.variant.mean,
+      adjusted.baseline.variance,
+      adjusted.variant.variance,
+      estimate,
+      pValue,
+      plain.pValue,
     ],
     [0.813781, 28.2791, 29.5065, 71.0238, 69.9144, 0.0434014, 0.0040593, 0.082191],
   );

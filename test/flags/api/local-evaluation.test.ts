@@ -101,8 +101,15 @@ test("what no SDK has a type for is left out, what can match no one is left to t
     groups: [
       {
         properties: [
-          ...[a, a, inCohort(0), { ...a, value: [1.5, "2", true] }],
-          ...[inCohort(0), inCohort(0), inCohort(0), inCohort(0), inCohort(0)],
+          a,
+          a,
+          inCohort(0),
+          { ...a, value: [1.5, "2", true] },
+          inCohort(0),
+          inCohort(0),
+          inCohort(0),
+          inCohort(0),
+          inCohort(0),
         ],
       },
       { properties: [inCohort(0)], rollout_percentage: 30 },

@@ -157,8 +157,23 @@ describe("values of operators in flags", () => {
 
 describe("the same table, over HTTP", () => {
   const probes: Json[] = [
-    ...["", "abc", "5", "1.2.3", "1.*", "2026-01-01", "-7d", "("],
-    ...[5, true, null, {}, [], ["a"], [1, 2], [2, 1], [null]],
+    "",
+    "abc",
+    "5",
+    "1.2.3",
+    "1.*",
+    "2026-01-01",
+    "-7d",
+    "(",
+    5,
+    true,
+    null,
+    {},
+    [],
+    ["a"],
+    [1, 2],
+    [2, 1],
+    [null],
   ];
   const owners = new Set<OperatorName>(["in", "not_in", "flag_evaluates_to"]);
   const code = (operator: OperatorName, value: Json): string => {

@@ -78,7 +78,11 @@ describe("secret payloads", () => {
     const flip = (isSecret: boolean, filters?: object) =>
       server.ask("PATCH", `${flagsPath}1/`, { body: { has_encrypted_payloads: isSecret, filters } });
     for (const filters of [
-      ...[undefined, {}, { payloads: null }, { payloads: {} }, { payloads: { other: '"one"' } }],
+      undefined,
+      {},
+      { payloads: null },
+      { payloads: {} },
+      { payloads: { other: '"one"' } },
       { payloads: { true: placeholderText } },
     ])
       expect(await flip(false, filters)).toMatchObject({
@@ -160,7 +164,7 @@ describe("an encrypted payload is unreadable", () => {
     const put = (payloads: object, id = 1) =>
       server.metadata.db.$client.run(
         "UPDATE flag SET filters = json_set(filters, '$.payloads', json(?)) WHERE id = ?",
-        [...[JSON.stringify(payloads), id]],
+        [JSON.stringify(payloads), id],
       );
     const read = async (key = "a") => {
       const { status, body } = await server.ask("GET", `${flagsPath}${key}/remote_config/`);
@@ -203,10 +207,26 @@ describe("an encrypted payload is unreadable", () => {
     const flipped = (at: number) => withBytes(bytes.map((byte, index) => (index === at ? byte ^ 1 : byte)));
     expect(withBytes(bytes)).toBe(sealed);
     const corrupt: unknown[] = [
-      ...[flipped(0), flipped(12), flipped(27), flipped(28), flipped(bytes.length - 1)],
-      ...[withBytes(bytes.subarray(0, -1)), withBytes(bytes.subarray(0, 16)), withBytes(Buffer.alloc(0))],
-      ...['"sealed:2:"', '"sealed:"', '"sealed:2:!!"', '"sealed:9:AAAA"', '"sealed:2:AAAA', '"plain text"'],
-      ...["", "null", 7, null, { a: 1 }, sealed.replace("sealed:2:", "sealed:")],
+      flipped(0),
+      flipped(12),
+      flipped(27),
+      flipped(28),
+      flipped(bytes.length - 1),
+      withBytes(bytes.subarray(0, -1)),
+      withBytes(bytes.subarray(0, 16)),
+      withBytes(Buffer.alloc(0)),
+      '"sealed:2:"',
+      '"sealed:"',
+      '"sealed:2:!!"',
+      '"sealed:9:AAAA"',
+      '"sealed:2:AAAA',
+      '"plain text"',
+      "",
+      "null",
+      7,
+      null,
+      { a: 1 },
+      sealed.replace("sealed:2:", "sealed:"),
     ];
     for (const payload of corrupt) {
       it.put({ true: payload });

@@ -314,8 +314,13 @@ describe("faults", () => {
   test("a second server on the port is rejected", async () => {
     await using server = await start();
     const other = await flagkeep([
-      ...["serve", "--data-dir", `${server.dataDir}-other`, "--workers", "2"],
-      ...["--port", new URL(server.url).port],
+      "serve",
+      "--data-dir",
+      `${server.dataDir}-other`,
+      "--workers",
+      "2",
+      "--port",
+      new URL(server.url).port,
     ]);
     expect(other.code).toBe(1);
     expect(other.stderr).toContain("cannot be listened on");

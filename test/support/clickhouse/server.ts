@@ -67,12 +67,16 @@ function inTurn<Value>(work: () => Promise<Value>): Promise<Value> {
 
 /** Settings of a request that are about its answer or are not known here, not about the statement. */
 const ownParameters = new Set([
-  ...["query", "query_id", "database", "session_id", "default_format", "wait_end_of_query", "role"],
-  ...[
-    "enable_http_compression",
-    "cancel_http_readonly_queries_on_client_close",
-    "send_progress_in_http_headers",
-  ],
+  "query",
+  "query_id",
+  "database",
+  "session_id",
+  "default_format",
+  "wait_end_of_query",
+  "role",
+  "enable_http_compression",
+  "cancel_http_readonly_queries_on_client_close",
+  "send_progress_in_http_headers",
 ]);
 
 const literal = (text: string) => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;

@@ -27,8 +27,15 @@ const lineLengthMax = 160;
 
 /** Fields that the server derives from others. */
 const derivedFields: ReadonlySet<string> = new Set([
-  ...["version", "performed_rollback", "last_modified_by", "updated_at", "usage_dashboard"],
-  ...["is_calculating", "last_calculation", "errors_calculating", "count"],
+  "version",
+  "performed_rollback",
+  "last_modified_by",
+  "updated_at",
+  "usage_dashboard",
+  "is_calculating",
+  "last_calculation",
+  "errors_calculating",
+  "count",
 ]);
 
 const shownChanges = ({ detail: { changes } }: ActivityEntry) =>
@@ -58,7 +65,11 @@ export function collapseEntries(entries: readonly ActivityEntry[]): ActivityEntr
     const { verb, lines } = getSentence(entry);
     const { note = "", trigger } = entry.detail;
     const itsKey = JSON.stringify([
-      ...[getActorName(entry), verb, entry.scope, note, trigger?.job_id],
+      getActorName(entry),
+      verb,
+      entry.scope,
+      note,
+      trigger?.job_id,
       // What an item began with does not matter.
       entry.activity === "created" ? [] : lines,
     ]);

@@ -249,8 +249,12 @@ export const freshMetric = (): Metric =>
 /** The events of a metric, for its summary. */
 export function eventsOf(metric: Metric): string {
   const sources = [
-    ...[metric.source, ...(metric.series ?? []), metric.numerator, metric.denominator],
-    ...[metric.start_event, metric.completion_event],
+    metric.source,
+    ...(metric.series ?? []),
+    metric.numerator,
+    metric.denominator,
+    metric.start_event,
+    metric.completion_event,
   ];
   return sources.flatMap((source) => (source ? [source.event || w.anyEvent] : [])).join(" → ");
 }
