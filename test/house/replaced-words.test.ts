@@ -167,6 +167,7 @@ test("identifiers of the sources use the terms of the glossary", () => {
 });
 
 test.each([
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: code in a string
   ["const madeOnce = `${usualRate}`; // troubles", ["made", "usual"]],
   ["  // damage", []],
   ['call("front", piecesAt)', ["pieces"]],
