@@ -38,3 +38,12 @@ test.each([
 ])("%s is found", (code, name) => {
   expect(idioms.find(([idiom]) => idiom === name)?.[1].test(code)).toBe(true);
 });
+
+test("no file contains the marks of a merge", () => {
+  const marks = /^(?:<{7} |>{7} )/m;
+  const files = [...new Bun.Glob("**/*.{css,json,md,sh,sql,ts,tsx,txt,yaml,yml}").scanSync({ cwd: root })];
+  const own = files.filter((file) => !/(?:^|\/)(?:node_modules|dist)\//.test(file));
+  expect(own.length).toBeGreaterThan(1_000);
+  expect(own.filter((file) => marks.test(readFileSync(join(root, file), "utf8")))).toEqual([]);
+  expect(marks.test("a\n<<<<<<< HEAD\n")).toBe(true);
+});
