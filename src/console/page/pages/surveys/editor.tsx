@@ -81,7 +81,7 @@ export function SurveyEditor({
               onChange={(changed) =>
                 set({ questions: questions.map((one, index) => (index === place ? changed : one)) })
               }
-              onMove={(to) => set({ questions: moveQuestion(questions, place, to) })}
+              onMove={(from, to) => set({ questions: moveQuestion(questions, from, to) })}
               onRemove={() => set({ questions: removeQuestion(questions, place) })}
             />
           ))}
