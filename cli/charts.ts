@@ -73,16 +73,16 @@ export function chartLines(
   if (measure === undefined) return undefined;
   const others = columns.filter((column) => column !== measure);
   const timestamp = others.find((column) => rows.every((row) => isMoment(row[column])));
-  const labelOf = (row: Record<string, unknown>, names: readonly string[]) =>
+  const getLabel = (row: Record<string, unknown>, names: readonly string[]) =>
     names.map((name) => toDisplayString(row[name])).join(", ");
   if (timestamp === undefined || rows.length < 3) {
-    const values = rows.map((row) => ({ label: labelOf(row, others), value: numberIn(row[measure]) ?? 0 }));
+    const values = rows.map((row) => ({ label: getLabel(row, others), value: numberIn(row[measure]) ?? 0 }));
     return bars(values, terminalColumns);
   }
   const series = new Map<string, { at: string; value: number }[]>();
   const rest = others.filter((column) => column !== timestamp);
   for (const row of rows) {
-    const name = labelOf(row, rest) || measure;
+    const name = getLabel(row, rest) || measure;
     series.set(name, [
       ...(series.get(name) ?? []),
       { at: toDisplayString(row[timestamp]), value: numberIn(row[measure]) ?? 0 },

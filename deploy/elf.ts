@@ -19,14 +19,14 @@ export function readExecutable(path: string): Executable {
       throw new Error(`${path} is no executable for 64-bit Linux.`);
     }
     const arch = machines[header.readUInt16LE(18)] ?? "other";
-    return { arch, libc: libcOf(interpreterOf(file, header)) };
+    return { arch, libc: getLibc(getInterpreter(file, header)) };
   } finally {
     closeSync(file);
   }
 }
 
 /** The loader that the kernel starts first; its name tells the C library. */
-function interpreterOf(file: number, header: Buffer): string {
+function getInterpreter(file: number, header: Buffer): string {
   const offset = Number(header.readBigUInt64LE(32));
   const entrySize = header.readUInt16LE(54);
   for (let index = 0; index < header.readUInt16LE(56); index++) {
@@ -37,7 +37,7 @@ function interpreterOf(file: number, header: Buffer): string {
   return "";
 }
 
-function libcOf(interpreter: string): Executable["libc"] {
+function getLibc(interpreter: string): Executable["libc"] {
   if (interpreter === "") return "none";
   return interpreter.includes("ld-musl") ? "musl" : "glibc";
 }

@@ -24,7 +24,7 @@ const server = Bun.spawn(
 );
 
 try {
-  const url = await addressOf(server.stdout);
+  const url = await getAddress(server.stdout);
   await fill(url);
   await photograph(url);
 } finally {
@@ -33,7 +33,7 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-async function addressOf(stdout: ReadableStream<Uint8Array>): Promise<string> {
+async function getAddress(stdout: ReadableStream<Uint8Array>): Promise<string> {
   let text = "";
   for await (const chunk of stdout) {
     text += new TextDecoder().decode(chunk);

@@ -80,14 +80,14 @@ class SecretKeyHiddenError extends AppError {
 }
 
 /** @throws {SecretKeyHiddenError} */
-function secretOf({ id, secret_api_token: secret }: FullProject): string {
+function getSecret({ id, secret_api_token: secret }: FullProject): string {
   if (secret !== null) return secret;
   throw new SecretKeyHiddenError(`The API key may not see the secret key of project ${id}.`);
 }
 
 const recordWithSecret = (project: FullProject) => ({
   ...record(project),
-  secret_api_key: secretOf(project),
+  secret_api_key: getSecret(project),
 });
 
 /** Commands print no group types, so that they work without `people.sqlite`. */
@@ -170,7 +170,7 @@ const create = withJson(
         if (options.json) return printJson(recordWithSecret(created));
         print(`Project          ${created.name} (${created.id})`);
         print(`Project API key  ${created.api_token}`);
-        print(`Secret API key   ${secretOf(created)}`);
+        print(`Secret API key   ${getSecret(created)}`);
       }),
     ),
   );
@@ -216,7 +216,7 @@ const showKey = withJson(
         const of = chosen === undefined ? caller : caller.in(chosen);
         const project = (await of.call(getProject, {})) as FullProject;
         if (options.json) return printJson(recordWithSecret(project));
-        print(options.secret ? secretOf(project) : project.api_token);
+        print(options.secret ? getSecret(project) : project.api_token);
       }),
     ),
   );
@@ -337,7 +337,7 @@ const rotateSecret = withJson(
     run((id: number, options: CallOptions & { grace: number }) =>
       inProject(id, rotateSecretKeyOf, { grace_seconds: options.grace }, options, (project) => {
         if (options.json) return printJson(recordWithSecret(project));
-        print(secretOf(project));
+        print(getSecret(project));
         printOldKey(project.secret_api_token_backup_use);
       }),
     ),

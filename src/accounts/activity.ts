@@ -79,14 +79,14 @@ interface Approver extends Trigger {
 /** Author of a change: a user by id, the server itself (null), or an actor in place of a user. */
 export type Author = number | Trigger | Operator | Approver | null;
 
-export function userIdOf(by: Author): number | null {
+export function getUserId(by: Author): number | null {
   if (typeof by === "object" && by !== null && "userId" in by) return by.userId;
   return typeof by === "number" ? by : null;
 }
 
 /** Owner of created objects: the author, or the user on whose behalf a command acts. */
 export function getCreatorId(by: Author): number | null {
-  return typeof by === "object" && by !== null && "creatorId" in by ? by.creatorId : userIdOf(by);
+  return typeof by === "object" && by !== null && "creatorId" in by ? by.creatorId : getUserId(by);
 }
 
 /** What the entry stores of an author besides the user. */
@@ -98,7 +98,7 @@ function getTrigger(by: Author): (Trigger & Partial<Pick<Approver, "proposed_by"
 
 /** Writes one entry. Ids sort like times, and those of the same millisecond in their order. Webhooks report those of flags. */
 export function recordActivity(t: MetadataTx, entry: NewActivity): void {
-  const userId = userIdOf(entry.by);
+  const userId = getUserId(entry.by);
   const id = orderedUuid(entry.now);
   t.insert(activity)
     .values({

@@ -219,12 +219,12 @@ function save(
   id: number,
   by: Author,
   now: Date,
-  changeOf: (before: Project) => Partial<Project>,
+  getChange: (before: Project) => Partial<Project>,
 ): Project {
   return metadata.change((t) => {
     const before = t.select().from(project).where(eq(project.id, id)).get();
     if (!before) throw new NotFoundError("Project not found.");
-    const change = changeOf(before);
+    const change = getChange(before);
     if (Object.keys(change).length === 0) return before;
     const after = t.update(project).set(change).where(eq(project.id, id)).returning().get();
     bumpRevision(t, "projects");

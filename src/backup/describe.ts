@@ -49,7 +49,7 @@ export async function describeSnapshot(folder: string, createdAt: Date): Promise
     .map((name) => ({ name, bytes: statSync(join(folder, name)).size }));
   const parts: Part[] = [];
   for (const { name, bytes } of [...stores, ...segments.flatMap(({ parts }) => parts)]) {
-    parts.push({ name, bytes, sha256: await hashOf(join(folder, name), bytes) });
+    parts.push({ name, bytes, sha256: await getHash(join(folder, name), bytes) });
   }
   return {
     format: backupFormat,
@@ -100,7 +100,7 @@ function neededSegments(folder: string, lane: Lane, after: number) {
   return { lane, parts, last };
 }
 
-async function hashOf(path: string, bytes: number): Promise<string> {
+async function getHash(path: string, bytes: number): Promise<string> {
   const hash = createHash("sha256");
   if (bytes > 0) for await (const chunk of readPart(path, bytes)) hash.update(chunk);
   return hash.digest("hex");

@@ -202,11 +202,11 @@ export function backupsToRemove<One extends Candidate>(
     .sort((a, b) => (a.createdAt < b.createdAt ? 1 : a.createdAt > b.createdAt ? -1 : 0));
   const retained = new Set(good.slice(0, Math.max(1, rules.last)));
   for (const backup of good) if (backup.isPinned) retained.add(backup);
-  const retainNewestOfEach = (periods: number, periodOf: (day: number) => number) => {
+  const retainNewestOfEach = (periods: number, getPeriod: (day: number) => number) => {
     const seen = new Set<number>();
     for (const backup of good) {
       if (seen.size >= periods) return;
-      const period = periodOf(Math.floor(Date.parse(backup.createdAt) / dayMs));
+      const period = getPeriod(Math.floor(Date.parse(backup.createdAt) / dayMs));
       if (seen.has(period)) continue;
       seen.add(period);
       retained.add(backup);

@@ -76,7 +76,7 @@ async function restoreWith(
   plan: SwapPlan,
   source: BackupSource,
   isLocked: boolean,
-  { onProgress, spaceOf, beforeSwap, ...options }: RestoreOptions,
+  { onProgress, spaceOf: getSpace, beforeSwap, ...options }: RestoreOptions,
 ): Promise<Restored> {
   const { target, staging } = plan;
   await mkdir(dirname(staging), { recursive: true, mode: 0o700 });
@@ -95,7 +95,7 @@ async function restoreWith(
       async (manifest) => {
         assertKnownSchemas(manifest);
         total = unpackedBytes(manifest);
-        await assertDiskSpace(staging, total * 1.1, spaceOf);
+        await assertDiskSpace(staging, total * 1.1, getSpace);
       },
       {
         onBytes: (bytes) => {

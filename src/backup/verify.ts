@@ -25,7 +25,7 @@ export interface VerifyOptions {
  * @throws {BackupCorruptError} @throws {BackupFromNewerVersionError} @throws {DiskSpaceError}
  */
 export async function verifyBackup(source: BackupSource, options: VerifyOptions): Promise<Manifest> {
-  const { workFolder, onProgress, spaceOf } = options;
+  const { workFolder, onProgress, spaceOf: getSpace } = options;
   const folder = join(workFolder, `verify-${crypto.randomUUID()}`);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   try {
@@ -38,7 +38,7 @@ export async function verifyBackup(source: BackupSource, options: VerifyOptions)
       async (manifest) => {
         assertKnownSchemas(manifest);
         total = unpackedBytes(manifest);
-        await assertDiskSpace(workFolder, total * 1.1, spaceOf);
+        await assertDiskSpace(workFolder, total * 1.1, getSpace);
       },
       {
         isTemporary: true,

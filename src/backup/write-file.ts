@@ -46,14 +46,14 @@ export function parseEndFrame(frame: Buffer): { bytes: number; sha256: string } 
  * Writes the file and makes it durable.
  *
  * @param path     must not exist.
- * @param fileOf   returns the path of a part; only as many bytes as the manifest says are read.
+ * @param getFile   returns the path of a part; only as many bytes as the manifest says are read.
  * @param onBytes  called with the number of part bytes read, for progress.
  * @returns        size and hash of the whole file.
  */
 export async function writeBackupFile(
   path: string,
   manifest: Manifest,
-  fileOf: (part: string) => string,
+  getFile: (part: string) => string,
   onBytes: (bytes: number) => void = () => undefined,
 ): Promise<{ bytes: number; sha256: string }> {
   const { readable, controller } = createTarPacker();
@@ -68,7 +68,7 @@ export async function writeBackupFile(
     for (const { name, bytes } of manifest.parts) {
       const writer = add(name, bytes);
       if (bytes > 0) {
-        for await (const chunk of readPart(fileOf(name), bytes)) {
+        for await (const chunk of readPart(getFile(name), bytes)) {
           await writer.write(chunk);
           onBytes(chunk.length);
         }

@@ -50,7 +50,7 @@ class CapturedTable {
     const keys = columns.filter(({ pk }) => pk > 0).sort((one, other) => one.pk - other.pk);
     const keyNames =
       keys.length > 0 ? keys.map((key) => quoted(key.name)) : name === sequences ? ["name"] : ["rowid"];
-    const keyOf = (row: string) => `json_array(${keyNames.map((key) => `${row}.${key}`).join(", ")})`;
+    const getKey = (row: string) => `json_array(${keyNames.map((key) => `${row}.${key}`).join(", ")})`;
     const isKey = keyNames.map((key, index) => `t.${key} = json_extract(d.key, '$[${index}]')`).join(" AND ");
     const members = columns.map(({ name: column, type }) => {
       const cell = `t.${quoted(column)}`;
@@ -73,7 +73,7 @@ class CapturedTable {
        FROM (SELECT DISTINCT key FROM copy_changed WHERE rowid > ? AND rowid <= ? AND tbl = ${literal(name)}) d LEFT JOIN ${table} t ON ${isKey}`,
     );
     this.readAll = client.query(
-      `SELECT ${keyOf("t")} AS key, json_object(${members.join(", ")}) AS body FROM ${table} t`,
+      `SELECT ${getKey("t")} AS key, json_object(${members.join(", ")}) AS body FROM ${table} t`,
     );
     this.put = client.query(
       // The condition references ?1 because not every table uses it in its values.
@@ -82,7 +82,7 @@ class CapturedTable {
     this.remove = client.query(
       `DELETE FROM ${table} WHERE ${keyNames.map((key, position) => `${key} = json_extract(?1, '$[${position}]')`).join(" AND ")}`,
     );
-    const note = (row: string) => `INSERT INTO copy_changed VALUES (${literal(name)}, ${keyOf(row)});`;
+    const note = (row: string) => `INSERT INTO copy_changed VALUES (${literal(name)}, ${getKey(row)});`;
     const trigger = (suffix: string, event: string, body: string, condition = "") =>
       `CREATE TRIGGER ${quoted(`copy_${name}_${suffix}`)} AFTER ${event} ON ${table}
        WHEN ${condition}NOT EXISTS (SELECT 1 FROM copy_applying) BEGIN ${body} END;`;
@@ -94,7 +94,7 @@ class CapturedTable {
           trigger("update", "UPDATE", note("NEW")) +
           trigger("rename", "UPDATE", note("OLD"), `(${isOther}) AND `) +
           trigger("delete", "DELETE", note("OLD"));
-    this.markAll = `INSERT INTO copy_changed SELECT ${literal(name)}, ${keyOf("t")} FROM ${table} t`;
+    this.markAll = `INSERT INTO copy_changed SELECT ${literal(name)}, ${getKey("t")} FROM ${table} t`;
   }
 
   all(): IterableIterator<{ key: string; body: string | null }> {

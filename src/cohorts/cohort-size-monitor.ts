@@ -8,7 +8,7 @@ import { PeriodicTasks } from "../lib/periodic-tasks.ts";
 import { countCohortMembers } from "../persons/cohort-members.ts";
 import type { PeopleDb } from "../persons/open.ts";
 import type { CohortCalculator } from "./cohort-calculation.ts";
-import { dayOf, recordSize } from "./cohort-sizes.ts";
+import { recordSize, toDay } from "./cohort-sizes.ts";
 
 /** Cohorts without a size of today are counted within this time. */
 export const cohortCountMs = 1_800_000;
@@ -63,7 +63,7 @@ export class CohortSizeMonitor {
     const ofToday = db
       .select({ one: sql`1` })
       .from(cohortSize)
-      .where(and(eq(cohortSize.cohortId, cohort.id), eq(cohortSize.day, dayOf(now))));
+      .where(and(eq(cohortSize.cohortId, cohort.id), eq(cohortSize.day, toDay(now))));
     return db
       .select({ id: cohort.id, projectId: cohort.projectId, isStatic: cohort.isStatic })
       .from(cohort)
@@ -78,7 +78,7 @@ export class CohortSizeMonitor {
 function store(t: MetadataTx, id: number, count: number, now: Date): void {
   const current = t.select().from(cohort).where(eq(cohort.id, id)).get();
   if (current === undefined || current.deleted || current.isCalculating) return;
-  const ofToday = and(eq(cohortSize.cohortId, id), eq(cohortSize.day, dayOf(now)));
+  const ofToday = and(eq(cohortSize.cohortId, id), eq(cohortSize.day, toDay(now)));
   if (t.select().from(cohortSize).where(ofToday).get() !== undefined) return;
   // The count of a static cohort is never stored: members leave when persons are deleted or merged.
   if (!current.isStatic)

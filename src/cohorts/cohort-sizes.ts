@@ -15,16 +15,16 @@ export interface CohortSize {
 }
 
 /** The day in UTC. */
-export const dayOf = (now: Date): string => now.toISOString().slice(0, 10);
+export const toDay = (now: Date): string => now.toISOString().slice(0, 10);
 
 /** Records a size for its day, in place of an earlier one, and deletes those that are too old. */
 export function recordSize(t: MetadataTx, cohortId: number, count: number, now: Date): void {
-  const day = dayOf(now);
+  const day = toDay(now);
   t.insert(cohortSize)
     .values({ cohortId, day, count })
     .onConflictDoUpdate({ target: [cohortSize.cohortId, cohortSize.day], set: { count } })
     .run();
-  const oldest = dayOf(new Date(now.getTime() - (cohortSizeDaysMax - 1) * dayMs));
+  const oldest = toDay(new Date(now.getTime() - (cohortSizeDaysMax - 1) * dayMs));
   t.delete(cohortSize)
     .where(and(eq(cohortSize.cohortId, cohortId), lt(cohortSize.day, oldest)))
     .run();

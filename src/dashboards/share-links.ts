@@ -85,7 +85,7 @@ export function createShareLink(metadata: Metadata, input: NewShareLink): { link
         "limit_reached",
         `A project can have at most ${shareLinksMax} share links. Revoke one that is not needed.`,
       );
-    if (itemOf(t, projectId, item) === undefined) {
+    if (getItem(t, projectId, item) === undefined) {
       const [field, id] =
         "insightId" in item
           ? ["insight_id", item.insightId]
@@ -158,7 +158,7 @@ export function openShareLink({ db, projects }: Metadata, token: string, now: Da
   const project = projects.find(row.projectId);
   if (project === undefined || project.archivedAt !== null) return undefined;
   if (row.createdById !== null && !isActiveMember(db, project, row.createdById)) return undefined;
-  const item = itemOf(
+  const item = getItem(
     db,
     project.id,
     row.overview !== null
@@ -174,7 +174,7 @@ function isActiveMember(db: Reading, { organizationId }: Project, userId: number
   return findUser(db, userId)?.isActive === true && getLevel(db, organizationId, userId) > 0;
 }
 
-function itemOf(db: Reading, projectId: number, item: SharedItem): Shared | undefined {
+function getItem(db: Reading, projectId: number, item: SharedItem): Shared | undefined {
   if ("overview" in item) return { kind: "overview", overview: item.overview };
   if ("dashboardId" in item) {
     const dashboard = findDashboard(db, projectId, item.dashboardId);

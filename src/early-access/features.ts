@@ -93,7 +93,7 @@ export function createFeature(
   input: FeatureInput & { name: string; stage: Stage; feature_flag_id?: number | null | undefined },
 ): Feature {
   const { project, now } = actor;
-  const columns = columnsOf(input);
+  const columns = getColumns(input);
   return deps.metadata.change((t) => {
     if (listFeatures(t, project.id).length >= featuresMax)
       throw new InvalidFieldError(
@@ -161,7 +161,7 @@ function existingFlag(t: MetadataTx, projectId: number, id: number): Flag {
   return flag;
 }
 
-function columnsOf(input: FeatureInput): Partial<Feature> {
+function getColumns(input: FeatureInput): Partial<Feature> {
   const { name, description, documentation_url: url, payload } = input;
   return {
     ...(name === undefined ? {} : { name: trimmedString("name", name, nameLengthMax) }),
@@ -191,10 +191,10 @@ export function updateFeature(
   return deps.metadata.change((t) => {
     const before = getFeature(t, actor.project.id, id);
     const stage = input.stage ?? before.stage;
-    const { key } = flagOf(t, before);
+    const { key } = getFlag(t, before);
     const after = t
       .update(earlyAccessFeature)
-      .set({ ...columnsOf(input), stage })
+      .set({ ...getColumns(input), stage })
       .where(eq(earlyAccessFeature.id, id))
       .returning()
       .get();
@@ -218,7 +218,7 @@ export function deleteFeature(deps: FlagWriteDeps, actor: ExperimentActor, id: s
   });
 }
 
-export function flagOf(t: Reading, { projectId, flagId }: Feature): Flag {
+export function getFlag(t: Reading, { projectId, flagId }: Feature): Flag {
   const flag = findFlag(t, projectId, flagId);
   if (flag === undefined) throw new NotFoundError();
   return flag;

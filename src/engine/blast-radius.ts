@@ -33,7 +33,11 @@ async function blastRadiusOfPersons(
 ): Promise<BlastRadius> {
   const { projectId, sets, flagKey } = request;
   await services.copies.follow();
-  const { cohorts, needsLists, subjectsOf } = await preparePersons(
+  const {
+    cohorts,
+    needsLists,
+    subjectsOf: getSubjects,
+  } = await preparePersons(
     services,
     request,
     sets.flatMap(({ filters }) => filters),
@@ -43,7 +47,7 @@ async function blastRadiusOfPersons(
   if (tally.problem !== undefined) return tally.result();
   if (needsLists) {
     for await (const page of getPersonPages(services.persons, projectId)) {
-      for (const [index, subject] of (await subjectsOf(page)).entries()) {
+      for (const [index, subject] of (await getSubjects(page)).entries()) {
         tally.add(
           filters.map((filter) => filter.matches(subject)),
           rolloutPosition(flagKey, page[index]!.mainDistinctId),

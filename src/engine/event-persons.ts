@@ -20,12 +20,12 @@ export async function getPersonJson(
   );
   const distinctIds = await reader.distinctIds([...persons.values()]);
   const texts = new Map<number, string>();
-  const textOf = (person: PersonJson) => {
+  const getText = (person: PersonJson) => {
     const text = texts.get(person.id) ?? personJson(person, distinctIds.get(person.id) ?? []);
     texts.set(person.id, text);
     return text;
   };
-  return new Map([...persons].map(([distinctId, person]) => [distinctId, textOf(person)]));
+  return new Map([...persons].map(([distinctId, person]) => [distinctId, getText(person)]));
 }
 
 function personJson(person: PersonJson, distinctIds: string[]): string {

@@ -32,12 +32,12 @@ export async function findPersons(
   request: ConditionRequest & { afterId?: number; limit: number },
 ): Promise<Person[]> {
   await services.copies.follow();
-  const { cohorts, subjectsOf } = await preparePersons(services, request, request.filters);
+  const { cohorts, subjectsOf: getSubjects } = await preparePersons(services, request, request.filters);
   const filter = compileSubjectFilter(request.filters, { ...request, cohorts });
   const found: Person[] = [];
   if (filter.problem !== null) return found;
   for await (const page of getPersonPages(services.persons, request.projectId, request.afterId)) {
-    const subjects = await subjectsOf(page);
+    const subjects = await getSubjects(page);
     for (const [index, person] of page.entries()) {
       if (filter.matches(subjects[index]!)) found.push(person);
       if (found.length === request.limit) return found;
@@ -106,7 +106,7 @@ export async function preparePersons(
   const needsLists = filters.some(
     ({ type, value }) => type === "cohort" && cohorts.get(Number(value))?.needsMemberLists === true,
   );
-  const subjectsOf = async (persons: readonly Person[]) => {
+  const getSubjects = async (persons: readonly Person[]) => {
     const staticCohorts = needsLists
       ? await reader.cohortsOfPersons(persons.map(({ id }) => id))
       : new Map<number, ReadonlySet<number>>();
@@ -116,7 +116,7 @@ export async function preparePersons(
       return { properties: person.properties as JsonObject, staticCohortIds };
     });
   };
-  return { cohorts, needsLists, subjectsOf };
+  return { cohorts, needsLists, subjectsOf: getSubjects };
 }
 
 /** All persons of a project in pages; yields to other work between them. */

@@ -16,7 +16,7 @@ import { EditConflictError, InvalidFieldError, trimmedString } from "../lib/erro
 import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
 import { recordExperiment } from "./activity.ts";
 import type { conclusions, ExperimentEdit, NewExperimentInput } from "./api/schemas.ts";
-import { changeFlag, type ExperimentActor, flagOf, holdoutFilters } from "./flag-changes.ts";
+import { changeFlag, type ExperimentActor, getFlag, holdoutFilters } from "./flag-changes.ts";
 import { checkFilters, readMetrics } from "./metrics.ts";
 import { assertTransition, getStatus, type Transition } from "./states.ts";
 import {
@@ -47,7 +47,7 @@ export function createExperiment(deps: FlagWriteDeps, actor: ExperimentActor, in
       ownsFlag,
       name,
       type: input.type ?? "product",
-      ...columnsOf(t, project.id, input, undefined),
+      ...getColumns(t, project.id, input, undefined),
       createdById: getCreatorId(actor.by),
       createdAt: now,
       updatedAt: now,
@@ -82,7 +82,7 @@ function flagOfNew(
       "Send the variants either in `feature_flag.filters` or in `parameters.feature_flag_variants`.",
     );
   const filters =
-    input.feature_flag?.filters ?? filtersOf(sentVariants, input.parameters?.rollout_percentage);
+    input.feature_flag?.filters ?? getFilters(sentVariants, input.parameters?.rollout_percentage);
   assertVariants(
     getVariants(filters),
     input.feature_flag?.filters === undefined ? "parameters" : "feature_flag",
@@ -104,7 +104,7 @@ function flagOfNew(
   return { flag, ownsFlag: true };
 }
 
-function filtersOf(variants: Json | undefined, rollout: Json | undefined): JsonObject {
+function getFilters(variants: Json | undefined, rollout: Json | undefined): JsonObject {
   const evenly = ["control", "test"].map((key): JsonObject => ({ key, rollout_percentage: 50 }));
   return {
     groups: [{ properties: [], rollout_percentage: typeof rollout === "number" ? rollout : 100 }],
@@ -122,7 +122,7 @@ function assertVariants(variants: readonly JsonObject[], field: string): void {
 }
 
 /** The columns that a request sets. @throws {InvalidFieldError} */
-function columnsOf(
+function getColumns(
   t: MetadataTx,
   projectId: number,
   input: EditInput | NewInput,
@@ -230,12 +230,12 @@ export function updateExperiment(
     const before = getExperiment(t, project.id, id);
     if (typeof input.version === "number" && input.version < before.version)
       throw new EditConflictError(undefined, "experiment");
-    const flag = flagOf(t, before);
+    const flag = getFlag(t, before);
     if (input.archived !== undefined && input.archived !== before.archived)
       assertTransition(input.archived ? "archive" : "unarchive", getStatus(before, flag.active), before);
     changeVariants(deps, actor, before, flag, input);
     const changed: Partial<NewExperiment> = {
-      ...columnsOf(t, project.id, input, before),
+      ...getColumns(t, project.id, input, before),
       ...(input.archived === undefined ? {} : { archived: input.archived }),
       ...(input.deleted === undefined ? {} : { deleted: input.deleted }),
     };
@@ -288,7 +288,7 @@ function applyDates(
   if (endDate !== null && (startDate === null || endDate <= startDate))
     throw new InvalidFieldError("end_date", "invalid_input", "`end_date` must be after `start_date`.");
   if (of.startDate === null && startDate !== null) {
-    assertLaunchable(flagOf(t, of));
+    assertLaunchable(getFlag(t, of));
     changeFlag(deps, actor, of, { active: true });
   }
   // Only stopped experiments are archived: otherwise no transition would lead out of the archive.
@@ -316,9 +316,9 @@ export function transitExperiment(
   const { project, now } = actor;
   return deps.metadata.change((t) => {
     const before = getExperiment(t, project.id, id);
-    const flag = flagOf(t, before);
+    const flag = getFlag(t, before);
     assertTransition(transition, getStatus(before, flag.active), before);
-    const flagChange = flagChangeOf(transition, flag, input);
+    const flagChange = getFlagChange(transition, flag, input);
     if (flagChange !== undefined) changeFlag(deps, actor, before, flagChange);
     const after = writeExperiment(t, before, columnsAfter(transition, before, input, now), now);
     recordExperiment(t, "updated", before, after, actor);
@@ -355,7 +355,7 @@ function columnsAfter(
 }
 
 /** The members of a PATCH of the flag; undefined: it stays as it is. */
-function flagChangeOf(transition: Transition, flag: Flag, input: TransitionInput): JsonObject | undefined {
+function getFlagChange(transition: Transition, flag: Flag, input: TransitionInput): JsonObject | undefined {
   switch (transition) {
     case "launch":
       assertLaunchable(flag);

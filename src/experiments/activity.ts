@@ -27,7 +27,7 @@ const trackedFields = [
   "tags",
 ];
 
-function shownOf(of: Experiment | undefined): JsonObject {
+function getShown(of: Experiment | undefined): JsonObject {
   if (of === undefined) return {};
   return {
     name: of.name,
@@ -60,7 +60,9 @@ export function recordExperiment(
   { by, now }: Pick<NewActivity, "by" | "now">,
 ): void {
   const changes =
-    before === undefined ? [] : changesBetween("Experiment", shownOf(before), shownOf(after), trackedFields);
+    before === undefined
+      ? []
+      : changesBetween("Experiment", getShown(before), getShown(after), trackedFields);
   if (activity === "updated" && changes.length === 0) return;
   recordActivity(t, {
     by,

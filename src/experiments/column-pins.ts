@@ -19,7 +19,7 @@ export function experimentProperties(db: Reading): string[] {
   for (const of of launched) {
     const ids = savedMetricLinks(of).map(({ id }) => id);
     for (const { metric } of getMetrics(of, savedMetricsById(db, of.projectId, ids)))
-      for (const source of sourcesIn(metric)) for (const name of propertiesOf(source)) names.add(name);
+      for (const source of sourcesIn(metric)) for (const name of getProperties(source)) names.add(name);
   }
   return [...names].filter((name) => name.length <= nameLengthMax);
 }
@@ -28,9 +28,9 @@ function exposureProperties(db: Reading, { projectId, flagId, exposureCriteria }
   const { exposure_config: exposure, activation_config: activation } = exposureCriteria;
   const key = findFlag(db, projectId, flagId)?.key;
   const own = isJsonObject(exposure)
-    ? [...(key === undefined ? [] : [`$feature/${key}`]), ...propertiesOf(exposure)]
+    ? [...(key === undefined ? [] : [`$feature/${key}`]), ...getProperties(exposure)]
     : ["$feature_flag", "$feature_flag_response"];
-  return [...own, ...(isJsonObject(activation) ? propertiesOf(activation) : [])];
+  return [...own, ...(isJsonObject(activation) ? getProperties(activation) : [])];
 }
 
 function sourcesIn(metric: JsonObject): JsonObject[] {
@@ -39,7 +39,7 @@ function sourcesIn(metric: JsonObject): JsonObject[] {
   return [...all, ...(Array.isArray(series) ? series : [])].filter(isJsonObject);
 }
 
-function propertiesOf({ math, math_property: property, properties }: JsonObject): string[] {
+function getProperties({ math, math_property: property, properties }: JsonObject): string[] {
   const filters = Array.isArray(properties) ? properties.filter(isJsonObject) : [];
   return [
     ...(math === "unique_session" ? ["$session_id"] : []),

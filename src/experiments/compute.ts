@@ -103,7 +103,7 @@ function sharePeriods(db: Reading, of: Experiment, flag: Flag): SharePeriod[] {
     .filter(
       ({ before, after, at }) => !Bun.deepEquals(before, after) && (of.endDate === null || at < of.endDate),
     );
-  const first = entries[0]?.before ?? sharesOf(flag.filters);
+  const first = entries[0]?.before ?? getShares(flag.filters);
   return [{ from: start, shares: first }, ...entries.map(({ after, at }) => ({ from: at, shares: after }))];
 }
 
@@ -112,12 +112,12 @@ function filterChanges(detail: JsonObject) {
   return changes
     .filter(({ field, before, after }) => field === "filters" && isJsonObject(before) && isJsonObject(after))
     .map(({ before, after }) => ({
-      before: sharesOf(before as JsonObject),
-      after: sharesOf(after as JsonObject),
+      before: getShares(before as JsonObject),
+      after: getShares(after as JsonObject),
     }));
 }
 
-const sharesOf = (filters: JsonObject): Map<string, number> =>
+const getShares = (filters: JsonObject): Map<string, number> =>
   new Map(
     getVariants(filters).map(({ key, rollout_percentage: share }) => [String(key), Number(share ?? 0)]),
   );
@@ -143,7 +143,7 @@ export async function ask(
   });
 }
 
-export function savedOf(deps: ComputeDeps, of: Experiment) {
+export function getSaved(deps: ComputeDeps, of: Experiment) {
   const ids = savedMetricLinks(of).map(({ id }) => id);
   return savedMetricsById(deps.metadata.db, of.projectId, ids);
 }
@@ -161,7 +161,7 @@ export async function computeResults(
 ): Promise<JsonObject> {
   const prepared = prepare(deps, of, options);
   const { variants, settings, shares, flag } = prepared;
-  const metrics = getMetrics(of, savedOf(deps, of));
+  const metrics = getMetrics(of, getSaved(deps, of));
   const status = getStatus(of, flag.active);
   if (of.startDate === null)
     return {
@@ -278,8 +278,8 @@ export function exposureSeries(
   variants: readonly string[],
   { project }: Pick<ComputeOptions, "project">,
 ): JsonObject[] {
-  const dayOf = (ms: number) => new Date(wallTimeAt(ms, project.timezone)).toISOString().slice(0, 10);
-  const days = [...new Set(counts.map(({ at }) => dayOf(at)))].sort();
+  const toDay = (ms: number) => new Date(wallTimeAt(ms, project.timezone)).toISOString().slice(0, 10);
+  const days = [...new Set(counts.map(({ at }) => toDay(at)))].sort();
   if (days.length === 0) return variants.map((variant) => ({ variant, days: [], exposure_counts: [] }));
   const all: string[] = [];
   for (let at = Date.parse(days[0]!); at <= Date.parse(days.at(-1)!); at += dayMs)
@@ -288,7 +288,7 @@ export function exposureSeries(
     const byDay = new Map<string, number>();
     for (const count of counts)
       if (count.variant === variant && !count.isMultiple)
-        byDay.set(dayOf(count.at), (byDay.get(dayOf(count.at)) ?? 0) + count.persons);
+        byDay.set(toDay(count.at), (byDay.get(toDay(count.at)) ?? 0) + count.persons);
     let sum = 0;
     return {
       variant,

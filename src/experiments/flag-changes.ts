@@ -84,7 +84,10 @@ function isUnchanged(
 }
 
 /** The flag of an experiment. @throws {NotFoundError} it was removed. */
-export function flagOf(t: MetadataTx, { projectId, flagId }: Pick<Experiment, "projectId" | "flagId">): Flag {
+export function getFlag(
+  t: MetadataTx,
+  { projectId, flagId }: Pick<Experiment, "projectId" | "flagId">,
+): Flag {
   const flag = findFlag(t, projectId, flagId);
   if (flag === undefined) throw new NotFoundError();
   return flag;

@@ -182,7 +182,7 @@ export function getWarnings(
 }
 
 /** Sums as PostHog names them. */
-function sumsOf(key: string, sums: MetricSums | undefined) {
+function getSums(key: string, sums: MetricSums | undefined) {
   const { n = 0, y = 0, yy = 0, d, dd, yd, steps } = sums ?? {};
   return {
     key,
@@ -245,7 +245,7 @@ export function getMetricResult(
       const check =
         guardrail && checkGuardrail(samples.baseline, samples.variant, goal, tolerance, limits?.alpha);
       return {
-        ...sumsOf(key, variant),
+        ...getSums(key, variant),
         mean: toSample(kind, { ...empty, ...variant }).mean,
         ...tested,
         detectable_effect: detectableEffect(samples.baseline, samples.variant) ?? null,
@@ -267,10 +267,12 @@ export function getMetricResult(
     adjustRows(rows, settings, isBlocked);
   const held = sums.find(({ variant }) => !variants.includes(variant));
   return {
-    baseline: { ...sumsOf(baselineKey, baseline), mean: plain.mean, validation_failures: [] } as Row,
+    baseline: { ...getSums(baselineKey, baseline), mean: plain.mean, validation_failures: [] } as Row,
     variant_results: rows,
     holdout:
-      held === undefined ? null : ({ ...sumsOf(held.variant, held), mean: toSample(kind, held).mean } as Row),
+      held === undefined
+        ? null
+        : ({ ...getSums(held.variant, held), mean: toSample(kind, held).mean } as Row),
   };
 }
 

@@ -10,9 +10,9 @@ import {
   type ComputeDeps,
   type ComputeOptions,
   computeResults,
+  getSaved,
   judgedResult,
   prepare,
-  savedOf,
 } from "./compute.ts";
 import { endStepMs } from "./results.ts";
 import { getMetrics, type RoledMetric } from "./roled-metrics.ts";
@@ -29,8 +29,8 @@ export async function computeResultsByDay(
 ): Promise<JsonObject> {
   const results = await computeResults(deps, of, options);
   const shown = results.metrics as JsonObject[];
-  const computed = getMetrics(of, savedOf(deps, of)).filter((_, index) => shown[index]?.error === null);
-  const found = (await seriesOf(deps, of, computed, options)).values();
+  const computed = getMetrics(of, getSaved(deps, of)).filter((_, index) => shown[index]?.error === null);
+  const found = (await getSeries(deps, of, computed, options)).values();
   const metrics = shown.map((metric): JsonObject => {
     return { ...metric, timeseries: metric.error === null ? (found.next().value ?? {}) : {} };
   });
@@ -44,9 +44,9 @@ export async function computeSeries(
   metricUuid: string,
   options: ComputeOptions,
 ): Promise<JsonObject> {
-  const found = getMetrics(of, savedOf(deps, of)).find(({ metric }) => metric.uuid === metricUuid);
+  const found = getMetrics(of, getSaved(deps, of)).find(({ metric }) => metric.uuid === metricUuid);
   if (found === undefined) throw new NotFoundError("The experiment has no metric with this uuid.");
-  const [timeseries = {}] = await seriesOf(deps, of, [found], options);
+  const [timeseries = {}] = await getSeries(deps, of, [found], options);
   return {
     experiment_id: of.id,
     metric_uuid: metricUuid,
@@ -57,7 +57,7 @@ export async function computeSeries(
 }
 
 /** By metric and day. */
-async function seriesOf(
+async function getSeries(
   deps: ComputeDeps,
   of: Experiment,
   metrics: readonly RoledMetric[],

@@ -61,11 +61,11 @@ function readTransform(sent: Json, index: number, key: string): JsonObject {
   const name = `Experiment transform [${index}] variant '${key}'`;
   if (!isJsonObject(sent) || typeof sent.selector !== "string" || sent.selector.trim() === "")
     return fail(`${name} does not have a valid selector`);
-  const read: JsonObject = { selector: textOf(sent.selector, `${name}: selector`) };
-  if (isSet(sent.text)) read.text = textOf(sent.text, `${name}: text`);
-  if (isSet(sent.html)) read.html = sanitizeHtml(textOf(sent.html, `${name}: html`));
+  const read: JsonObject = { selector: getText(sent.selector, `${name}: selector`) };
+  if (isSet(sent.text)) read.text = getText(sent.text, `${name}: text`);
+  if (isSet(sent.html)) read.html = sanitizeHtml(getText(sent.html, `${name}: html`));
   if (isSet(sent.css)) {
-    const css = textOf(sent.css, `${name}: css`);
+    const css = getText(sent.css, `${name}: css`);
     if (unsafeCss.test(css)) fail(`${name}: css must not load anything or contain \`<\` or \`\\\``);
     read.css = css;
   }
@@ -75,14 +75,14 @@ function readTransform(sent: Json, index: number, key: string): JsonObject {
 
 const isSet = (value: Json | undefined): value is Json => value !== undefined && value !== null;
 
-function textOf(value: Json, name: string): string {
+function getText(value: Json, name: string): string {
   if (typeof value === "string" && value.length <= textLengthMax) return value;
   return fail(`${name} must be a text of at most ${textLengthMax.toLocaleString("en-US")} characters`);
 }
 
 function readConditions({ url, urlMatchType, utm }: JsonObject, key: string): JsonObject {
   const read: JsonObject = {};
-  if (isSet(url)) read.url = textOf(url, `Experiment variant '${key}': url`);
+  if (isSet(url)) read.url = getText(url, `Experiment variant '${key}': url`);
   if (isSet(urlMatchType)) {
     if (!urlMatches.includes(urlMatchType as string))
       fail(`Experiment variant '${key}': urlMatchType must be one of: ${urlMatches.join(", ")}`);
@@ -90,7 +90,7 @@ function readConditions({ url, urlMatchType, utm }: JsonObject, key: string): Js
   }
   if (isJsonObject(utm))
     read.utm = Object.fromEntries(
-      utmNames.flatMap((name) => (isSet(utm[name]) ? [[name, textOf(utm[name], name)] as const] : [])),
+      utmNames.flatMap((name) => (isSet(utm[name]) ? [[name, getText(utm[name], name)] as const] : [])),
     );
   return read;
 }

@@ -108,7 +108,7 @@ export function readObjects(db: Reading, projectId: number): ObjectDocument {
   const { experiments } = listExperiments(db, projectId, {}, all, new Date());
   const saved = listSavedMetrics(db, projectId);
   const sorted = (items: JsonObject[]) =>
-    items.sort((a, b) => (identityOf(a) < identityOf(b) ? -1 : identityOf(a) > identityOf(b) ? 1 : 0));
+    items.sort((a, b) => (getIdentity(a) < getIdentity(b) ? -1 : getIdentity(a) > getIdentity(b) ? 1 : 0));
   return {
     holdouts: sorted(listHoldouts(db, projectId).map(holdoutItem)),
     saved_metrics: sorted(saved.map(savedMetricItem)),
@@ -135,7 +135,7 @@ export function readObjects(db: Reading, projectId: number): ObjectDocument {
 }
 
 /** What an item is matched by: experiments may share a name. */
-export const identityOf = ({ name, feature_flag_key: key }: JsonObject): string =>
+export const getIdentity = ({ name, feature_flag_key: key }: JsonObject): string =>
   JSON.stringify([name ?? "", key ?? ""]);
 
 /** The members of a document that have items. */

@@ -13,7 +13,7 @@ import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import { AppError } from "../lib/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
 import {
-  identityOf,
+  getIdentity,
   type ObjectDocument,
   type ObjectKind,
   type ObjectMember,
@@ -21,7 +21,7 @@ import {
   readObjects,
 } from "./document.ts";
 import { ObjectWriter } from "./object-writer.ts";
-import { titleOf } from "./read-objects.ts";
+import { getTitle } from "./read-objects.ts";
 
 /** One different object. */
 export interface ObjectDifference {
@@ -122,7 +122,9 @@ class ObjectImport {
 
   private takeOne(member: ObjectMember, kind: ObjectKind, item: JsonObject): void {
     const present = () =>
-      readObjects(this.t, this.request.projectId)[member].find((one) => identityOf(one) === identityOf(item));
+      readObjects(this.t, this.request.projectId)[member].find(
+        (one) => getIdentity(one) === getIdentity(item),
+      );
     const name = String(item.name);
     const before = present();
     const ids = new Map(this.writer.holdoutIds);
@@ -137,11 +139,11 @@ class ObjectImport {
     } catch (error) {
       if (error instanceof UnchangedError) this.isNothingImported = false;
       else if (error instanceof AppError && this.request.switchedOff !== undefined) {
-        this.remarks.push(`Not taken over: ${titleOf(kind, name)}: ${error.message}`);
+        this.remarks.push(`Not taken over: ${getTitle(kind, name)}: ${error.message}`);
         this.writer.holdoutIds.clear();
         for (const [from, to] of ids) this.writer.holdoutIds.set(from, to);
       } else {
-        if (error instanceof AppError) error.message = `${titleOf(kind, name)}: ${error.message}`;
+        if (error instanceof AppError) error.message = `${getTitle(kind, name)}: ${error.message}`;
         throw error;
       }
     }

@@ -5,7 +5,7 @@ import { withNames } from "../flags/import-export/document.ts";
 import { AppError } from "../lib/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
 import { type ObjectDocument, type ObjectMember, objectDefaults } from "./document.ts";
-import { titleOf } from "./read-objects.ts";
+import { getTitle } from "./read-objects.ts";
 
 /** Lists of PostHog's API by the last part of their path. */
 export const posthogLists = [
@@ -33,7 +33,7 @@ export function posthogObjects(
     holdouts: lists.experiment_holdouts.map((of) => pick("holdouts", of, ["name", "id", "filters"])),
     saved_metrics: lists.experiment_saved_metrics.flatMap((of) => {
       const query = readable(of.query, (reason) =>
-        remarks.push(`${titleOf("saved metric", nameOf(of))}: ${reason}`),
+        remarks.push(`${getTitle("saved metric", getName(of))}: ${reason}`),
       );
       return query === undefined ? [] : [{ ...pick("saved_metrics", of, ["name"]), query }];
     }),
@@ -58,7 +58,7 @@ export function posthogObjects(
   return { objects, remarks };
 }
 
-const nameOf = ({ name }: JsonObject) => String(name);
+const getName = ({ name }: JsonObject) => String(name);
 
 /** The members that a document has, without null ones. */
 function pick(member: ObjectMember, of: JsonObject, more: readonly string[]): JsonObject {
@@ -69,9 +69,9 @@ function pick(member: ObjectMember, of: JsonObject, more: readonly string[]): Js
 }
 
 function experimentItem(of: JsonObject, variants: Json | undefined, remarks: string[]): JsonObject {
-  const name = nameOf(of);
+  const name = getName(of);
   const note = (what: string) => (reason: string) =>
-    remarks.push(`${titleOf("experiment", name)}: ${what} is not imported: ${reason}`);
+    remarks.push(`${getTitle("experiment", name)}: ${what} is not imported: ${reason}`);
   const metrics = (list: Json | undefined) =>
     (Array.isArray(list) ? list : []).flatMap(
       (metric, at) => readable(metric, note(`metric ${at + 1}`)) ?? [],
@@ -84,7 +84,7 @@ function experimentItem(of: JsonObject, variants: Json | undefined, remarks: str
     metrics: metrics(of.metrics),
     metrics_secondary: metrics(of.metrics_secondary),
     saved_metrics: (Array.isArray(saved) ? saved : []).filter(isJsonObject).flatMap((one): JsonObject[] => {
-      if (readable(one.query, note(`saved metric "${nameOf(one)}"`)) === undefined) return [];
+      if (readable(one.query, note(`saved metric "${getName(one)}"`)) === undefined) return [];
       return [{ name: one.name ?? null, metadata: one.metadata ?? null }];
     }),
     exposure_criteria: criteria(of.exposure_criteria, note("an exposure criterion")),

@@ -3,7 +3,7 @@
 import { InvalidDocumentError } from "../flags/import-export/read-document.ts";
 import { isDeeperThan, isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
 import {
-  identityOf,
+  getIdentity,
   type ObjectDocument,
   type ObjectKind,
   type ObjectMember,
@@ -35,7 +35,7 @@ export function toObjects(root: Json, onUnreadable: (message: string) => void): 
     const seen = new Set<string>();
     const items = sent.flatMap((item, index): JsonObject[] => {
       const problem = isJsonObject(item)
-        ? problemOf(item, { member, kind, index, seen })
+        ? getProblem(item, { member, kind, index, seen })
         : `The ${kind} ${index + 1} must be a map of names to values.`;
       if (problem === undefined) return [item as JsonObject];
       onUnreadable(problem);
@@ -46,12 +46,12 @@ export function toObjects(root: Json, onUnreadable: (message: string) => void): 
   return Object.fromEntries(read) as ObjectDocument;
 }
 
-function problemOf(
+function getProblem(
   item: JsonObject,
   { member, kind, index, seen }: { member: ObjectMember; kind: ObjectKind; index: number; seen: Set<string> },
 ): string | undefined {
   if (typeof item.name !== "string" || item.name === "") return `The ${kind} ${index + 1} has no name.`;
-  const title = titleOf(kind, item.name);
+  const title = getTitle(kind, item.name);
   const missing = requiredMembers[member].find((name) => item[name] === undefined);
   if (missing !== undefined) return `${title} requires \`${missing}\`.`;
   const known = [
@@ -63,11 +63,11 @@ function problemOf(
   if (unknown !== undefined)
     return `${title} has the unknown member \`${unknown}\`. Use ${known.join(", ")}.`;
   if (isDeeperThan(item, nestingMax)) return `${title} is nested more than ${nestingMax} levels deep.`;
-  if (seen.has(identityOf(item))) return `${title} is in the file twice; the first is imported.`;
-  seen.add(identityOf(item));
+  if (seen.has(getIdentity(item))) return `${title} is in the file twice; the first is imported.`;
+  seen.add(getIdentity(item));
   return undefined;
 }
 
 /** An item in messages. */
-export const titleOf = (kind: ObjectKind, name: string): string =>
+export const getTitle = (kind: ObjectKind, name: string): string =>
   `${kind[0]!.toUpperCase()}${kind.slice(1)} "${name}"`;

@@ -53,7 +53,7 @@ export interface App {
   /** Handles a request; never throws. */
   handle(request: Request): Promise<Response>;
   /** Sets where to look up the connection of a request. */
-  connect(connectionOf: (request: Request) => Connection): void;
+  connect(getConnection: (request: Request) => Connection): void;
 }
 
 /**
@@ -62,7 +62,7 @@ export interface App {
  * Tests call `app.handle(new Request("http://localhost/..."))`.
  */
 export function createApp(deps: AppDeps): App {
-  let connectionOf = (_: Request) => noConnection;
+  let getConnection = (_: Request) => noConnection;
   const edge: EdgeDeps = {
     guard: deps.guard,
     log: deps.log,
@@ -73,7 +73,7 @@ export function createApp(deps: AppDeps): App {
     onError: deps.onError,
     bodies: new BodyReader(deps.limits ?? defaultLimits),
     now: deps.now ?? (() => new Date()),
-    connectionOf: (request) => connectionOf(request),
+    connectionOf: (request) => getConnection(request),
   };
   const served = [
     ...deps.routes,
@@ -100,7 +100,7 @@ export function createApp(deps: AppDeps): App {
       return await application.fetch(request);
     },
     connect(known) {
-      connectionOf = known;
+      getConnection = known;
     },
   };
 }
@@ -155,8 +155,8 @@ function getLast(write: (prefix: string) => string): (prefix: string) => string 
 /** The document is generated on the first request: most processes never need it. */
 function documentationRoutes(described: readonly Route[], publicUrl: string | undefined): Route[] {
   const routes: Route[] = [];
-  const serverOf = (prefix: string) => publicUrl ?? (prefix || "/");
-  const documentBelow = (prefix: string) => openApiDocument([...described, ...routes], serverOf(prefix));
+  const getServer = (prefix: string) => publicUrl ?? (prefix || "/");
+  const documentBelow = (prefix: string) => openApiDocument([...described, ...routes], getServer(prefix));
   const schemaText = getLast((prefix) => JSON.stringify(documentBelow(prefix)));
   const page = getLast((prefix) => docsPage(documentBelow(prefix), prefix));
   routes.push(

@@ -51,13 +51,13 @@ export class SseBroadcaster<Reader extends object> implements Iterable<Reader> {
 
   /** Whether a client of a project may open another stream. */
   hasCapacityFor(projectId: number): boolean {
-    const { stopping, streamsMax, projectOf } = this.options;
+    const { stopping, streamsMax, projectOf: getProject } = this.options;
     const { size } = this.streams;
     if (stopping?.aborted === true) return false;
     if (size < streamsMax) return true;
     const more = Math.floor(streamsMax * moreShare);
     if (size >= streamsMax + more) return false;
-    return [...this].filter((reader) => projectOf(reader) === projectId).length < more;
+    return [...this].filter((reader) => getProject(reader) === projectId).length < more;
   }
 
   /**

@@ -67,11 +67,11 @@ function toRejection(outcome: Outcome): string | undefined {
 export function getSizeViolation(text: string): string | undefined {
   const event = parseJsonString(text) as JsonObject;
   const properties = toObject(event.properties);
-  const sizeOf = (...values: (Json | undefined)[]) =>
+  const getSize = (...values: (Json | undefined)[]) =>
     Buffer.byteLength(JSON.stringify(Object.assign({}, ...values.map(toObject))));
   const { $set, $set_once, $group_set } = properties;
   if (isGroupIdentify(String(event.event)))
-    return sizeOf($group_set) > propertyBytesMax ? "group_properties_size_violation" : undefined;
-  const bytes = sizeOf($set_once, event.$set_once, $set, event.$set);
+    return getSize($group_set) > propertyBytesMax ? "group_properties_size_violation" : undefined;
+  const bytes = getSize($set_once, event.$set_once, $set, event.$set);
   return bytes > propertyBytesMax ? "person_properties_size_violation" : undefined;
 }

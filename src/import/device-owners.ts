@@ -74,7 +74,7 @@ export class DeviceOwners implements Disposable {
   unknownOf(pairs: readonly Pair[]): string[] {
     const ids = new Set<string>();
     for (const [device, user] of pairs) {
-      const row = this.rowOf(hashOf(device));
+      const row = this.rowOf(getHash(device));
       if (row?.owner) continue;
       ids.add(device).add(user);
     }
@@ -97,7 +97,7 @@ export class DeviceOwners implements Disposable {
     this.own
       .transaction(() => {
         for (const user of users) {
-          const hash = hashOf(user);
+          const hash = getHash(user);
           if (this.rowOf(hash) === undefined) this.write(hash, hash, null);
         }
       })
@@ -117,8 +117,8 @@ export class DeviceOwners implements Disposable {
   }
 
   private decideOne([device, user]: Pair, live: LivePersons): boolean {
-    const deviceHash = hashOf(device);
-    const userHash = hashOf(user);
+    const deviceHash = getHash(device);
+    const userHash = getHash(user);
     const row = this.rowOf(deviceHash);
     if (row?.owner) {
       if (isSame(row.owner, userHash)) return true;
@@ -155,7 +155,7 @@ export class DeviceOwners implements Disposable {
   }
 }
 
-function hashOf(id: string): Uint8Array {
+function getHash(id: string): Uint8Array {
   return new Bun.CryptoHasher("sha256").update(id).digest().subarray(0, 16);
 }
 

@@ -132,11 +132,11 @@ export class GroupedTarget implements ImportClient {
 }
 
 /** Removes the first item, and further ones while they fit. */
-function takeGroup<Item>(items: Item[], sizeOf: (item: Item) => number, sizeMax: number): Item[] {
+function takeGroup<Item>(items: Item[], getSize: (item: Item) => number, sizeMax: number): Item[] {
   let size = 0;
   let count = 0;
   for (const item of items) {
-    size += sizeOf(item);
+    size += getSize(item);
     if (count > 0 && size > sizeMax) break;
     count += 1;
   }

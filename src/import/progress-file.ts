@@ -95,8 +95,8 @@ export class ImportProgress implements Disposable {
     const stored = this.storedOptions();
     if (stored === undefined) return;
     const names = new Set([...Object.keys(stored), ...Object.keys(this.options)]);
-    const textOf = (options: ReadingOptions, name: string) => JSON.stringify(options[name] ?? []);
-    const changed = [...names].filter((name) => textOf(stored, name) !== textOf(this.options, name));
+    const getText = (options: ReadingOptions, name: string) => JSON.stringify(options[name] ?? []);
+    const changed = [...names].filter((name) => getText(stored, name) !== getText(this.options, name));
     if (changed.length > 0) throw new ImportOptionsChangedError(changed);
   }
 

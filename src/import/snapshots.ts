@@ -112,7 +112,7 @@ export class SnapshotStore implements Disposable {
         ) WHERE rank = 1;
     `);
     database.run("CREATE INDEX IF NOT EXISTS assigned_person ON assigned (person, file, line, place)");
-    const idsOf = database.query<{ distinct_id: string }, [string]>(
+    const getIds = database.query<{ distinct_id: string }, [string]>(
       "SELECT distinct_id FROM assigned WHERE person = ? ORDER BY file, line, place",
     );
     const rows = database.query<StoredRow, []>(
@@ -123,13 +123,13 @@ export class SnapshotStore implements Disposable {
     for (const row of rows.iterate()) {
       const isSame = last !== undefined && last.kind === row.kind && last.id === row.id;
       if (last !== undefined && !isSame) {
-        yield resolveOne(last, count, idsOf);
+        yield resolveOne(last, count, getIds);
         count = 0;
       }
       count += 1;
       last = row;
     }
-    if (last !== undefined) yield resolveOne(last, count, idsOf);
+    if (last !== undefined) yield resolveOne(last, count, getIds);
   }
 
   /** The distinct IDs of each person that is deleted in the source. */

@@ -72,16 +72,19 @@ export class CaptureHandler {
     const { limitBytes, ...body } = await sent.wrapped("events");
     const arrival = { receivedMicros: this.nowMicros(), clientIp: sent.address };
     const { clientIp: sender = "" } = arrival;
-    const projectOf = (token: string) => this.projectOf(token);
+    const getProject = (token: string) => this.projectOf(token);
     const smallMax = startsLikeJson(body.bytes) ? smallBytesMax : smallPackedBytesMax;
     if (body.bytes.length > smallMax) await this.turns.next(sender);
     const opened = openPlainBody(body, ownThreadBytesMax) ?? (await this.openHere(body, limitBytes));
     if (opened === undefined) {
       const append = (lane: Lane, entries: readonly EntryJson[]) => this.deps.journal.append(lane, entries);
-      return await this.large.take({ body, protocol, limitBytes, arrival, known }, { projectOf, append });
+      return await this.large.take(
+        { body, protocol, limitBytes, arrival, known },
+        { projectOf: getProject, append },
+      );
     }
     const request = readRequest(opened, protocol);
-    const project = known ?? projectOf(request.token());
+    const project = known ?? getProject(request.token());
     const pause = () => this.turns.next(sender);
     const written = request.lines(project, arrival, this.makeUuid, pause);
     const lines = written instanceof Promise ? await written : written;

@@ -93,7 +93,7 @@ export class LargeBodies {
     }
   }
 
-  private inThread(large: LargeBody, { projectOf, append }: LargeBodyCallbacks) {
+  private inThread(large: LargeBody, { projectOf: getProject, append }: LargeBodyCallbacks) {
     const thread = this.start();
     const report = (message: ToThread) => thread.postMessage(message);
     return new Promise<Pick<RequestEntries, "results">>((resolve, reject) => {
@@ -112,7 +112,7 @@ export class LargeBodies {
       thread.onmessage = ({ data }: MessageEvent<FromThread>) => {
         if ("token" in data) {
           try {
-            report({ project: projectOf(data.token) });
+            report({ project: getProject(data.token) });
           } catch (error) {
             settle(() => fail(error));
           }

@@ -311,9 +311,9 @@ export class LaneWriter {
       frames,
     );
     if (bytesMax > scratchBytes) {
-      const bytesOf = (lines: PartLines) =>
+      const getBytes = (lines: PartLines) =>
         typeof lines === "string" ? Buffer.byteLength(lines) : lines.length;
-      return Buffer.allocUnsafeSlow(group.reduce((sum, { lines }) => sum + bytesOf(lines), frames));
+      return Buffer.allocUnsafeSlow(group.reduce((sum, { lines }) => sum + getBytes(lines), frames));
     }
     this.scratch ??= Buffer.allocUnsafeSlow(scratchBytes);
     return this.scratch;

@@ -109,7 +109,7 @@ const decidedErrors = {
 };
 
 /** Renders requests of the project. */
-function bodiesOf({ stores, project }: Context, requests: readonly ChangeRequest[]): RequestRecord[] {
+function getBodies({ stores, project }: Context, requests: readonly ChangeRequest[]): RequestRecord[] {
   const { db } = stores.metadata;
   const keys = flagKeysById(db, project.id, getFlagIds(requests));
   const getAffected = affectedKeysFinder(stores, project.id);
@@ -164,7 +164,7 @@ export const listAllRequests = listOperation({
   run: (context: Context, { limit, offset, ...filter }) => {
     const { stores, project } = context;
     const { requests, count } = listRequests(stores.metadata.db, project.id, filter, { limit, offset });
-    return { count, results: bodiesOf(context, requests) };
+    return { count, results: getBodies(context, requests) };
   },
 });
 
@@ -214,12 +214,12 @@ const createNewRequest = operation({
       by.assertMayEditCohorts();
       const of = { projectId: project.id, userId: by.user.id, now };
       const target = await cohortTarget(stores, of, cohortId, request.changes);
-      return bodiesOf(context, [requestChange(stores, target, request)])[0]!;
+      return getBodies(context, [requestChange(stores, target, request)])[0]!;
     }
     const flag = editableFlag(context, by, flagId!, "flag_id");
     if (activityId !== undefined) request.changes = revertedFields(stores, flag, activityId);
     assertPossible(stores, flag, request.changes, activityId === undefined ? "changes" : "activity_id");
-    return bodiesOf(context, [requestChange(stores, flagTarget(flag), request)])[0]!;
+    return getBodies(context, [requestChange(stores, flagTarget(flag), request)])[0]!;
   },
 });
 
@@ -304,10 +304,10 @@ const approveOne = operation({
       by.assertMayEditCohorts();
       if (actor.kind === "operator") assertAddsNoMembers(request);
       const decided = await approveWithMembers(stores, request, deciding, by.assertMayEdit);
-      return bodiesOf(context, [decided])[0]!;
+      return getBodies(context, [decided])[0]!;
     }
     const { decided, warnings } = approveRequest(stores, request as FlagRequest, deciding, by.assertMayEdit);
-    const body = bodiesOf(context, [decided])[0]!;
+    const body = getBodies(context, [decided])[0]!;
     return warnings.length === 0 ? body : { ...body, warnings };
   },
 });
@@ -349,7 +349,7 @@ const rejectOne = operation({
     const request = findRequest(stores.metadata.db, project.id, id);
     const by = getDecider(context);
     assertMayDecide(context, request, by);
-    return bodiesOf(context, [rejectRequest(stores, request, { userId: by.user.id, now })])[0]!;
+    return getBodies(context, [rejectRequest(stores, request, { userId: by.user.id, now })])[0]!;
   },
 });
 

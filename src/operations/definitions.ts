@@ -136,7 +136,7 @@ const listProperties = listOperation({
   readQuery: (query) => ({ owner: readOwner(query), search: query.get("search") ?? "" }),
   run: async (context: Context, { owner: asked, search, ...page }) => {
     const { stores, project } = context;
-    const owner = await ownerOf(context, asked);
+    const owner = await getOwner(context, asked);
     const of = { projectId: project.id, owner: owner ?? "", search };
     const { names, count } =
       owner === undefined ? { names: [], count: 0 } : await stores.ingestion.propertyDefinitions(of, page);
@@ -218,7 +218,7 @@ function readOwner(query: URLSearchParams): PropertyOwner {
 }
 
 /** @returns undefined for groups of an unknown type */
-async function ownerOf(
+async function getOwner(
   { stores, project }: Context,
   { kind, index }: PropertyOwner,
 ): Promise<string | undefined> {

@@ -8,8 +8,8 @@ import {
   deleteFeature,
   enrollmentProperty,
   type Feature,
-  flagOf,
   getFeature,
+  getFlag,
   listFeatures,
   type Stage,
   stages,
@@ -102,7 +102,7 @@ const editable = {
 function body(context: Context, of: Feature, users: UserFinder): FeatureRecord {
   const { stores } = context;
   const creator = users(of.createdById);
-  const flag = flagAnswers(stores, getExperimentActor(context)).one(flagOf(stores.metadata.db, of));
+  const flag = flagAnswers(stores, getExperimentActor(context)).one(getFlag(stores.metadata.db, of));
   return {
     id: of.id,
     name: of.name,
@@ -298,9 +298,9 @@ const getEnrollment = operation({
   },
   run: async (context: Context, { id }) => {
     const { stores, project } = context;
-    const { find } = serverOf(stores);
+    const { find } = getServer(stores);
     const key = enrollmentProperty(
-      flagOf(stores.metadata.db, getFeature(stores.metadata.db, project.id, id)).key,
+      getFlag(stores.metadata.db, getFeature(stores.metadata.db, project.id, id)).key,
     );
     const withValue = (value: string) =>
       find(project.id, [{ key, type: "person", operator: "exact", value: [value] }], {
@@ -353,8 +353,8 @@ const enrollPerson = operation({
   example: { distinct_id: "user-1", enrolled: true },
   run: async (context: Context, { id, distinct_id: distinctId, enrolled = true }) => {
     const { stores, project } = context;
-    const { key } = flagOf(stores.metadata.db, getFeature(stores.metadata.db, project.id, id));
-    await serverOf(stores).capture(project.apiToken, {
+    const { key } = getFlag(stores.metadata.db, getFeature(stores.metadata.db, project.id, id));
+    await getServer(stores).capture(project.apiToken, {
       event: "$feature_enrollment_update",
       distinct_id: distinctId,
       properties: {
@@ -367,7 +367,7 @@ const enrollPerson = operation({
   },
 });
 
-function serverOf({ enrollment }: EnrollmentDeps) {
+function getServer({ enrollment }: EnrollmentDeps) {
   if (enrollment !== undefined) return enrollment;
   throw new InvalidFieldError(null, "unavailable", "Enrollment requires a running server. Use --url.");
 }

@@ -159,7 +159,7 @@ const duplicateExperiment = operation({
         tags: of.tags,
         feature_flag_key: key ?? flag.key,
         ...(isNew
-          ? { parameters: { ...of.parameters, feature_flag_variants: variantsOf(flag.filters) } }
+          ? { parameters: { ...of.parameters, feature_flag_variants: getVariants(flag.filters) } }
           : { parameters: of.parameters }),
         metrics: withoutIds(of.metrics),
         metrics_secondary: withoutIds(of.metricsSecondary),
@@ -175,7 +175,7 @@ const duplicateExperiment = operation({
   },
 });
 
-const variantsOf = (filters: JsonObject) => (filters.multivariate as JsonObject).variants!;
+const getVariants = (filters: JsonObject) => (filters.multivariate as JsonObject).variants!;
 const withoutIds = (metrics: readonly JsonObject[]) =>
   metrics.map(({ uuid: _, ...metric }) => metric as JsonObject);
 

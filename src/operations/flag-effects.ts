@@ -52,7 +52,7 @@ interface CounterDeps {
 type Context = ProjectContext<FlagWriteDeps & CounterDeps>;
 
 /** @throws {InvalidFieldError} the operation was called in a data directory. */
-function counterOf({ personCounter }: CounterDeps): BlastRadiusCounter & FlagCallCounter {
+function getCounter({ personCounter }: CounterDeps): BlastRadiusCounter & FlagCallCounter {
   if (personCounter !== undefined) return personCounter;
   throw new InvalidFieldError(null, "unavailable", "Counts require a running server. Use --url.");
 }
@@ -105,7 +105,7 @@ const countUsage = operation({
     const { ids, days } = input as unknown as ReturnType<typeof readUsageQuery>;
     const { metadata } = stores;
     return await countFlagCalls(
-      { metadata, personCounter: counterOf(stores) },
+      { metadata, personCounter: getCounter(stores) },
       { project, now },
       { ids, days },
     );
@@ -141,7 +141,7 @@ const countBlastRadius = operation({
   example: { users_affected: 3, total_users: 10, affected: 3, total: 10 },
   run: async ({ stores, project }: Context, input) => {
     const question = parseBlastRadius(input as never, checkingAsSaving(stores, project.id));
-    const { total, matching, reached } = await counterOf(stores).blastRadius(project.id, question);
+    const { total, matching, reached } = await getCounter(stores).blastRadius(project.id, question);
     const affected = input.apply_rollout === true ? reached : matching;
     return { users_affected: affected, total_users: total, affected, total };
   },
@@ -233,13 +233,13 @@ const countDraft = operation({
   example: exampleBlastRadiusOfDraft,
   run: async ({ stores, project }: Context, input) => {
     const { filters, key = "" } = input;
-    const deps = { ...depsOf(stores), personCounter: counterOf(stores) };
+    const deps = { ...getDeps(stores), personCounter: getCounter(stores) };
     return await getBlastRadius(deps, project.id, filters as JsonObject, key);
   },
 });
 
 /** Stores are getters in a data directory, which a spread would open. */
-const depsOf = ({ metadata, payloads, groupTypes }: FlagWriteDeps) => ({ metadata, payloads, groupTypes });
+const getDeps = ({ metadata, payloads, groupTypes }: FlagWriteDeps) => ({ metadata, payloads, groupTypes });
 
 /** A command of its own, for the stored conditions of a flag. */
 const blastRadiusCommand = {

@@ -14,12 +14,12 @@ type ImportRecord = Static<typeof ImportBody>;
 const tag = "Imports";
 
 /** @throws {InvalidFieldError} the operation was called in a data directory. */
-function uploadsOf({ stores: { uploads } }: Context): ImportUploads {
+function getUploads({ stores: { uploads } }: Context): ImportUploads {
   if (uploads !== undefined) return uploads;
   throw new InvalidFieldError(null, "unavailable", "Imports are shown by a running server. Use --url.");
 }
 
-const lineOf = ({ id, name, state, progress, error }: ImportRecord) =>
+const getLine = ({ id, name, state, progress, error }: ImportRecord) =>
   `${id}  ${state}  ${name}: ${progress.records} records, ${progress.rejected} rejected${error === null ? "" : `: ${error}`}`;
 
 const listAllImports = operation({
@@ -34,12 +34,12 @@ const listAllImports = operation({
     name: "imports list",
     description: "List the imports of a server, newest first.",
     examples: ["imports list --url http://127.0.0.1:8000"],
-    done: ({ results }: { results: ImportRecord[] }) => results.map(lineOf).join("\n") || "No imports.",
+    done: ({ results }: { results: ImportRecord[] }) => results.map(getLine).join("\n") || "No imports.",
   },
   input: object({}),
   output: ImportsBody,
   example: { results: [example] },
-  run: (context: Context) => ({ results: uploadsOf(context).list(context.project.id).map(importBody) }),
+  run: (context: Context) => ({ results: getUploads(context).list(context.project.id).map(importBody) }),
 });
 
 const getOneImport = operation({
@@ -53,12 +53,12 @@ const getOneImport = operation({
     name: "imports get",
     examples: ["imports get 0193d1a2-7b1c-7c3e-9f60-6f7a8b9c0d1e --url http://127.0.0.1:8000"],
     arguments: [{ name: "id", description: "id shown by `flagkeep imports list`", member: "import_id" }],
-    done: lineOf,
+    done: getLine,
   },
   input: object({ import_id: uuid() }),
   output: ImportBody,
   example,
-  run: (context: Context, { import_id: id }) => importBody(uploadsOf(context).find(context.project.id, id)),
+  run: (context: Context, { import_id: id }) => importBody(getUploads(context).find(context.project.id, id)),
 });
 
 /** In the order of the documentation. */

@@ -57,7 +57,7 @@ function body({ stores: { metadata } }: Context, insight: Insight, computed?: Co
 }
 
 type InsightRecord = Static<typeof InsightBody>;
-const nameOf = ({ name, derived_name: derived }: InsightRecord) => name || (derived ?? "");
+const getName = ({ name, derived_name: derived }: InsightRecord) => name || (derived ?? "");
 const insightArgument: CommandArgument = { name: "insight", description: "id or short id", member: "id" };
 
 const listAllInsights = listOperation({
@@ -74,7 +74,7 @@ const listAllInsights = listOperation({
     options: { short_id: { description: "only the insight with this short id" } },
     table: {
       headings: ["id", "short id", "name", "dashboards"],
-      row: (one: InsightRecord) => [String(one.id), one.short_id, nameOf(one), one.dashboards.join(",")],
+      row: (one: InsightRecord) => [String(one.id), one.short_id, getName(one), one.dashboards.join(",")],
     },
   },
   mcp: { name: "list_insights" },
@@ -128,7 +128,7 @@ const getOneInsight = operation({
     arguments: [insightArgument],
     done: (one: InsightRecord) =>
       [
-        `${nameOf(one)} (${one.short_id})`,
+        `${getName(one)} (${one.short_id})`,
         one.query_status?.error_message ?? JSON.stringify(one.result, null, 2),
       ].join("\n"),
   },
@@ -181,7 +181,7 @@ const createCommand = {
     options: { description: { description: "description" }, ...jsonOptions(["query", "dashboards"]) },
     hasFile: true,
     hasCreator: true,
-    done: (one: InsightRecord) => `Insight ${nameOf(one)} (${one.short_id}) created.`,
+    done: (one: InsightRecord) => `Insight ${getName(one)} (${one.short_id}) created.`,
   },
 } satisfies Operation;
 const deleteCommand = {
@@ -193,7 +193,7 @@ const deleteCommand = {
     examples: ["insights delete 3fAbC9xY"],
     arguments: [insightArgument],
     adds: () => ({ deleted: true }),
-    done: (one: InsightRecord) => `Insight ${nameOf(one)} (${one.short_id}) deleted.`,
+    done: (one: InsightRecord) => `Insight ${getName(one)} (${one.short_id}) deleted.`,
   },
 } satisfies Operation;
 

@@ -151,7 +151,7 @@ const getOnePerson = operation({
   output: PersonBody,
   example,
   run: async ({ stores: { persons }, project }: Context, { uuid: id }) =>
-    (await personBodies(persons, [await personOf(persons, project.id, id)]))[0]!,
+    (await personBodies(persons, [await getPerson(persons, project.id, id)]))[0]!,
 });
 
 export const deleteOnePerson = operation({
@@ -187,7 +187,7 @@ export const deleteOnePerson = operation({
   readQuery: (query) => ({ deletesEvents: readBoolean(query, "delete_events") ?? false }),
   run: async (context: ProjectContext<PersonDeps>, { uuid: id, deletesEvents }) => {
     const { stores, project, actor } = context;
-    const { uuid, mainDistinctId: distinctId } = await personOf(stores.persons, project.id, id);
+    const { uuid, mainDistinctId: distinctId } = await getPerson(stores.persons, project.id, id);
     if (deletesEvents) {
       const detail = "Events cannot be deleted selectively. Omit this parameter to delete only the person.";
       throw new InvalidFieldError("delete_events", "invalid_input", detail);
@@ -197,7 +197,7 @@ export const deleteOnePerson = operation({
 });
 
 /** @throws {HttpError} 404. */
-async function personOf(persons: PersonReader, projectId: number, uuid: string): Promise<Person> {
+async function getPerson(persons: PersonReader, projectId: number, uuid: string): Promise<Person> {
   const person = await persons.personByUuid(projectId, uuid);
   if (!person) throw notFound();
   return person;

@@ -74,7 +74,7 @@ const listRolesOfFlag = listOperation({
   run: (context: Context, { feature_flag_id: flagId, limit, offset }) => {
     const flag = parentFlag(context, flagId);
     const { records, count } = listRoleAccess(context.stores.metadata.db, flag.id, { limit, offset });
-    return { count, results: bodiesOf(context, flag, records) };
+    return { count, results: getBodies(context, flag, records) };
   },
 });
 
@@ -103,7 +103,7 @@ const addRoleToFlag = operation({
     const { stores, project, actor, now } = context;
     const flag = editableParent(context, flagId);
     const of = { flag, organizationId: project.organizationId, roleId, by: getAuthor(actor) };
-    return bodiesOf(context, flag, [addRoleAccess(stores.metadata, of, now)])[0]!;
+    return getBodies(context, flag, [addRoleAccess(stores.metadata, of, now)])[0]!;
   },
 });
 
@@ -121,7 +121,7 @@ const getRoleOfFlag = operation({
     const flag = parentFlag(context, flagId);
     const record = findRoleAccess(context.stores.metadata.db, flag.id, id);
     if (!record) throw notFound();
-    return bodiesOf(context, flag, [record])[0]!;
+    return getBodies(context, flag, [record])[0]!;
   },
 });
 
@@ -167,7 +167,7 @@ const removeRoleFromFlag = operation({
   },
 });
 
-function bodiesOf(context: Context, flag: Flag, records: readonly RoleAccess[]): AccessRecord[] {
+function getBodies(context: Context, flag: Flag, records: readonly RoleAccess[]): AccessRecord[] {
   const { stores } = context;
   const users = userFinder(stores.metadata.db);
   const flagBody = flagAnswers(stores, getFlagActor(context)).one(flag);

@@ -116,7 +116,7 @@ export const scheduleChangeOfFlag = operation({
     const by = getScheduler(context);
     const flag = editableFlag(context, by, input.record_id, "record_id");
     const change = { payload: input.payload as JsonObject, scheduledAt: new Date(input.scheduled_at) };
-    return bodyOf(context, flag, scheduleFlagChange(stores, flag, change, { userId: by.user.id, now }));
+    return getBody(context, flag, scheduleFlagChange(stores, flag, change, { userId: by.user.id, now }));
   },
 });
 
@@ -161,7 +161,7 @@ const updateOneScheduled = operation({
     const payload = (input.payload as JsonObject | undefined) ?? change.payload;
     const scheduledAt = input.scheduled_at === undefined ? change.scheduledAt : new Date(input.scheduled_at);
     assertSchedulable(stores, flag, { payload, scheduledAt }, now);
-    return bodyOf(
+    return getBody(
       context,
       flag,
       reschedule(stores, change, { payload, scheduledAt, createdById: by.user.id }),
@@ -203,7 +203,7 @@ const cancelOneScheduled = operation({
   },
 });
 
-const bodyOf = ({ stores }: Context, { id, key }: Flag, change: ScheduledChange) =>
+const getBody = ({ stores }: Context, { id, key }: Flag, change: ScheduledChange) =>
   scheduledBody(stores.metadata.db, change, new Map([[id, key]]));
 
 /** @param field names the flag @throws {InvalidFieldError} it does not exist. @throws {PermissionDeniedError} */

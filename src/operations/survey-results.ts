@@ -165,14 +165,14 @@ const readStatsQuery = (query: URLSearchParams) => ({
   refresh: query.get("refresh") ?? undefined,
 });
 
-function optionsOf(
+function getOptions(
   { project, now }: Context,
   input: { refresh?: string | undefined; from?: number | undefined; to?: number | undefined },
 ) {
   return { project, now, from: input.from, to: input.to, refresh: getRefresh(input.refresh) };
 }
 
-const surveyOf = ({ stores, project }: Context, id: string): Survey =>
+const findSurvey = ({ stores, project }: Context, id: string): Survey =>
   getSurvey(stores.metadata.db, project.id, id);
 
 const getOneStats = operation({
@@ -198,13 +198,13 @@ const getOneStats = operation({
   example: exampleStats,
   readQuery: readStatsQuery,
   run: async (context: Context, { id, ...input }) => {
-    const of = surveyOf(context, id);
+    const of = findSurvey(context, id);
     return {
       survey_id: of.id,
       name: of.name,
       start_date: toApiTimeOrNull(of.startDate),
       end_date: toApiTimeOrNull(of.endDate),
-      ...((await getSurveyStats(context.stores, of, optionsOf(context, input))) as object),
+      ...((await getSurveyStats(context.stores, of, getOptions(context, input))) as object),
     } as StatsRecord;
   },
 });
@@ -238,7 +238,7 @@ const getAllStats = operation({
   run: async (context: Context, input) => {
     const { stores, project } = context;
     const surveys = listSurveys(stores.metadata.db, project.id).filter(({ archived }) => !archived);
-    return (await getTotals(stores, surveys, optionsOf(context, input))) as unknown as Static<typeof Totals>;
+    return (await getTotals(stores, surveys, getOptions(context, input))) as unknown as Static<typeof Totals>;
   },
 });
 
@@ -268,7 +268,7 @@ const countResponses = operation({
     const surveys = listSurveys(stores.metadata.db, project.id).filter(
       ({ id, archived }) => !(archived && withoutArchived) && (ids === undefined || ids.includes(id)),
     );
-    const counts = await countBySurvey(stores, surveys, optionsOf(context, {}));
+    const counts = await countBySurvey(stores, surveys, getOptions(context, {}));
     return Object.fromEntries(
       counts.filter(({ sent }) => sent > 0).map(({ surveyId, sent }) => [surveyId, sent]),
     );
@@ -324,8 +324,8 @@ const listResponses = listOperation({
   },
   readQuery: readRange as (query: URLSearchParams) => { id: string } & ReturnType<typeof readRange>,
   run: async (context: Context, { id, limit, offset, ...input }) => {
-    const of = surveyOf(context, id);
-    const options = { ...optionsOf(context, input), limit, offset };
+    const of = findSurvey(context, id);
+    const options = { ...getOptions(context, input), limit, offset };
     const { count, submissions } = await listSubmissions(context.stores, of, options);
     const questions = getQuestions(of);
     const isShown = showsTexts(context);
@@ -339,7 +339,7 @@ async function* responseRows(
   context: Context,
   { id, ...input }: { id: string; from?: number | undefined; to?: number | undefined },
 ) {
-  const of = surveyOf(context, id);
+  const of = findSurvey(context, id);
   const questions = getQuestions(of);
   const isShown = showsTexts(context);
   yield [
@@ -351,7 +351,7 @@ async function* responseRows(
     "language",
     ...of.questions.map(({ question }) => String(question)),
   ];
-  for await (const one of streamSubmissions(context.stores, of, optionsOf(context, input))) {
+  for await (const one of streamSubmissions(context.stores, of, getOptions(context, input))) {
     const { answers, ...rest } = submissionBody(one, questions, isShown);
     const { submission_id, distinct_id, timestamp, completed, iteration, language } = rest;
     yield [

@@ -7,7 +7,7 @@ import type { Webhook, WebhookFields } from "../accounts/webhooks/webhooks.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { checkWebhookUrl } from "../operate/webhooks/address.ts";
-import { checkTemplate, formatOf } from "../operate/webhooks/format.ts";
+import { checkTemplate, getFormat } from "../operate/webhooks/format.ts";
 import { seesServer } from "../operate/webhooks/sources.ts";
 import { type Context, scopeOfEvent } from "./webhook-schemas.ts";
 
@@ -49,7 +49,7 @@ export async function checked(
 ): Promise<Partial<WebhookFields>> {
   const isNewUrl = sent.url !== undefined && sent.url !== before?.shownUrl;
   const url = isNewUrl ? await checkWebhookUrl(sent.url!, context.stores.webhookAddresses) : sent.url;
-  const format = sent.format ?? before?.format ?? formatOf(url!);
+  const format = sent.format ?? before?.format ?? getFormat(url!);
   // Another format than custom drops the template.
   const template =
     sent.template === undefined && format === "custom" ? (before?.template ?? null) : (sent.template ?? null);

@@ -70,7 +70,7 @@ export function propertiesWith(
   stored: string,
   names: readonly string[],
 ): { json: string; values: unknown[] } {
-  if (!isCompact(stored)) return { json: stored, values: valuesOf(stored, names) };
+  if (!isCompact(stored)) return { json: stored, values: getValues(stored, names) };
   const content = readProperties(client, stored);
   const slots = content.names.slotsOf(names);
   const values = slots.map((slot) => (slot === -1 ? undefined : parseExactJson(content.texts[slot]!)));
@@ -78,7 +78,7 @@ export function propertiesWith(
 }
 
 /** Some values of properties as a JSON object; undefined if absent. */
-export function valuesOf(json: string, names: readonly string[]): unknown[] {
+export function getValues(json: string, names: readonly string[]): unknown[] {
   const all = new Map(Object.entries(parseExactJson(json) as Record<string, unknown>));
   return names.map((name) => all.get(name));
 }

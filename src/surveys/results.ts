@@ -67,20 +67,20 @@ export function getQuestions({ questions }: Survey): SurveyQuestion[] {
       ...translations.flatMap((one) => (isJsonObject(one) ? (textsIn(one.choices)[at] ?? []) : [])),
     ]);
     const scale = Number(question.scale ?? 0);
-    return { id: String(question.id), index, kind: kindOf(question), choices, ...boundsOf(scale) };
+    return { id: String(question.id), index, kind: getKind(question), choices, ...getBounds(scale) };
   });
 }
 
 const textsIn = (list: Json | undefined) => (Array.isArray(list) ? list.map(String) : []);
 
-function kindOf({ type }: JsonObject): SurveyQuestion["kind"] {
+function getKind({ type }: JsonObject): SurveyQuestion["kind"] {
   if (type === "rating") return "rating";
   if (type === "single_choice") return "choice";
   return type === "multiple_choice" ? "choices" : "text";
 }
 
 /** A scale of 10 starts at 0, as in PostHog. */
-const boundsOf = (scale: number) => ({ min: scale === 10 ? 0 : 1, max: scale });
+const getBounds = (scale: number) => ({ min: scale === 10 ? 0 : 1, max: scale });
 
 /** Counts of each survey with events. */
 export async function countBySurvey(
@@ -146,12 +146,12 @@ export function streamSubmissions(
 ): AsyncIterable<Submission> {
   const { project, now } = options;
   const { timezone, weekStartDay } = project;
-  const request = requestOf([of], options, { what: "all", questions: getQuestions(of) });
-  return eventsOf(deps).surveyResponses(project.id, request, { timezone, weekStartDay, now });
+  const request = getRequest([of], options, { what: "all", questions: getQuestions(of) });
+  return getEvents(deps).surveyResponses(project.id, request, { timezone, weekStartDay, now });
 }
 
 /** @throws {InvalidFieldError} there is no server. */
-function eventsOf({ surveyEvents }: SurveyResultDeps): SurveyEvents {
+function getEvents({ surveyEvents }: SurveyResultDeps): SurveyEvents {
   if (surveyEvents !== undefined) return surveyEvents;
   throw new InvalidFieldError(null, "unavailable", "Results require a running server. Use --url.");
 }
@@ -162,7 +162,7 @@ async function ask<Results>(
   options: ResultOptions,
   wanted: SurveyComputation,
 ): Promise<{ results: Results; computedAt: number; isCached: boolean }> {
-  const surveyEvents = eventsOf(deps);
+  const surveyEvents = getEvents(deps);
   const { project, now, refresh = "blocking" } = options;
   if (surveys.length === 0) {
     const none = wanted.what === "counts" ? { counts: [] } : { count: 0, submissions: [] };
@@ -170,11 +170,11 @@ async function ask<Results>(
   }
   const { timezone, weekStartDay } = project;
   const how = { timezone, weekStartDay, now, refresh };
-  const found = await surveyEvents.surveyResults(project.id, requestOf(surveys, options, wanted), how);
+  const found = await surveyEvents.surveyResults(project.id, getRequest(surveys, options, wanted), how);
   return { ...found, results: found.results as unknown as Results };
 }
 
-function requestOf(
+function getRequest(
   surveys: readonly Survey[],
   { now, from, to }: ResultOptions,
   wanted: SurveyComputation,
@@ -267,11 +267,11 @@ function ratingBody({ kind, max }: SurveyQuestion, counts: Readonly<Record<strin
   const entries = Object.entries(counts).map(([value, count]) => [Number(value), count] as const);
   const total = entries.reduce((sum, [, count]) => sum + count, 0);
   if (kind !== "rating" || total === 0) return { mean: null, nps: null };
-  const countOf = (from: number, to: number) =>
+  const getCount = (from: number, to: number) =>
     entries.reduce((sum, [value, count]) => sum + (value >= from && value <= to ? count : 0), 0);
   return {
     mean: entries.reduce((sum, [value, count]) => sum + value * count, 0) / total,
-    nps: max === 10 ? netPromoterScore(countOf(9, 10), countOf(7, 8), countOf(0, 6)) : null,
+    nps: max === 10 ? netPromoterScore(getCount(9, 10), getCount(7, 8), getCount(0, 6)) : null,
   };
 }
 

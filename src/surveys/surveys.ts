@@ -80,14 +80,14 @@ export function publicSurveys(db: Reading, projectId: number): JsonObject[] {
     .orderBy(asc(survey.createdAt), asc(survey.id))
     .all()
     .map((of) => {
-      const keyOf = (id: number | null) => (id === null ? null : (findFlag(db, projectId, id)?.key ?? null));
+      const getKey = (id: number | null) => (id === null ? null : (findFlag(db, projectId, id)?.key ?? null));
       return {
         id: of.id,
         name: of.name,
         type: of.type,
-        linked_flag_key: keyOf(of.linkedFlagId),
-        targeting_flag_key: keyOf(of.targetingFlagId),
-        internal_targeting_flag_key: keyOf(of.internalTargetingFlagId),
+        linked_flag_key: getKey(of.linkedFlagId),
+        targeting_flag_key: getKey(of.targetingFlagId),
+        internal_targeting_flag_key: getKey(of.internalTargetingFlagId),
         questions: of.questions,
         conditions: of.conditions,
         appearance: of.appearance,
@@ -242,11 +242,11 @@ function withInput(t: Reading, before: Survey, input: SurveyInput, now: Date): S
     type: input.type ?? before.type,
     schedule: input.schedule ?? before.schedule,
     linkedFlagId: input.linked_flag_id === undefined ? before.linkedFlagId : input.linked_flag_id,
-    startDate: dateOf("start_date", input.start_date, before.startDate, now),
-    endDate: dateOf("end_date", input.end_date, before.endDate, now),
+    startDate: toDate("start_date", input.start_date, before.startDate, now),
+    endDate: toDate("end_date", input.end_date, before.endDate, now),
     archived: input.archived ?? before.archived,
     enablePartialResponses: input.enable_partial_responses ?? before.enablePartialResponses,
-    ...limitsOf(input, before),
+    ...getLimits(input, before),
     // Read again with the content types of the appearance, which may have changed.
     translations: readSurveyTranslations(sentTranslations ?? {}, appearance),
   };
@@ -266,7 +266,7 @@ function withInput(t: Reading, before: Survey, input: SurveyInput, now: Date): S
 }
 
 /** Of responses and iterations; 0 is none. */
-function limitsOf(input: SurveyInput, before: Survey) {
+function getLimits(input: SurveyInput, before: Survey) {
   const read = (sent: number | null | undefined, current: number | null) =>
     sent === undefined ? current : sent || null;
   return {
@@ -276,7 +276,7 @@ function limitsOf(input: SurveyInput, before: Survey) {
   };
 }
 
-function dateOf(field: string, sent: string | null | undefined, before: Date | null, now: Date): Date | null {
+function toDate(field: string, sent: string | null | undefined, before: Date | null, now: Date): Date | null {
   if (sent === undefined) return before;
   if (sent === null) return null;
   const date = new Date(sent);

@@ -293,7 +293,7 @@ function prepared() {
 
 const getName = (route: Route, path = route.path) => `${route.method} ${path}`;
 
-function addressOf(path: string, projectId: number | string = 1): string {
+function getAddress(path: string, projectId: number | string = 1): string {
   return path
     .replace(":project_id", String(projectId))
     .replace(":organization_id", "@current")
@@ -351,7 +351,7 @@ describe("every route, every alias", () => {
     for (const route of routes) {
       for (const path of [route.path, ...route.aliases]) {
         for (const [kind, key] of Object.entries(keys)) {
-          const { status, body } = await server.ask(route.method, addressOf(path), { key });
+          const { status, body } = await server.ask(route.method, getAddress(path), { key });
           const isForConsole = expectedScopes[getName(route)] === "console";
           expect([getName(route, path), kind, status]).toEqual([
             getName(route, path),
@@ -372,7 +372,7 @@ describe("every route, every alias", () => {
     for (const route of routes) {
       const name = getName(route);
       for (const { scope, key } of keys) {
-        const { status, body } = await server.ask(route.method, addressOf(route.path), { key });
+        const { status, body } = await server.ask(route.method, getAddress(route.path), { key });
         const isAllowed = isEnough(scope, expectedScopes[name] ?? "");
         expect([name, scope, status === 403]).toEqual([name, scope, !isAllowed]);
         if (isAllowed) expect([name, scope, status]).not.toEqual([name, scope, 401]);
@@ -407,7 +407,7 @@ describe("every route, every alias", () => {
     });
     const toStrangers = server.key(["*"], { organizationIds: [strangers.id] });
     for (const route of routes.filter(({ path }) => path.startsWith(P) || path.startsWith(O))) {
-      const { status, body } = await server.ask(route.method, addressOf(route.path), { key: toStrangers });
+      const { status, body } = await server.ask(route.method, getAddress(route.path), { key: toStrangers });
       expect([getName(route), status, body.detail]).toEqual([
         getName(route),
         403,
@@ -416,7 +416,7 @@ describe("every route, every alias", () => {
     }
     for (const route of routes) {
       const name = getName(route);
-      const { status, body } = await server.ask(route.method, addressOf(route.path), { key: toOther });
+      const { status, body } = await server.ask(route.method, getAddress(route.path), { key: toOther });
       if (ignoresLimits.has(name)) {
         expect([name, status]).not.toEqual([name, 403]);
         continue;
@@ -444,20 +444,20 @@ describe("every route, every alias", () => {
     ).value;
     for (const route of routes.filter(({ path }) => path.startsWith(P))) {
       const name = getName(route);
-      const foreign = await server.ask(route.method, addressOf(route.path), { key: eve });
+      const foreign = await server.ask(route.method, getAddress(route.path), { key: eve });
       expect([name, foreign.status, foreign.body.detail]).toEqual([
         name,
         403,
         "You don't have access to the project.",
       ]);
-      const secret = await server.ask(route.method, addressOf(route.path), { key: theirs.secretToken });
+      const secret = await server.ask(route.method, getAddress(route.path), { key: theirs.secretToken });
       expect([name, secret.status]).toEqual([name, expectedScopes[name]?.endsWith("secret") ? 403 : 401]);
-      const missing = await server.ask(route.method, addressOf(route.path, 77));
+      const missing = await server.ask(route.method, getAddress(route.path, 77));
       expect([name, missing.status, missing.body.detail]).toEqual([name, 404, "Project not found."]);
     }
-    const path = addressOf(O).replace("@current", server.first.organization.id);
+    const path = getAddress(O).replace("@current", server.first.organization.id);
     for (const route of routes.filter((route) => route.path.startsWith(O))) {
-      const foreign = await server.ask(route.method, addressOf(route.path).replace(addressOf(O), path), {
+      const foreign = await server.ask(route.method, getAddress(route.path).replace(getAddress(O), path), {
         key: eve,
       });
       expect([getName(route), foreign.status]).toEqual([getName(route), 403]);
@@ -470,7 +470,7 @@ describe("every route, every alias", () => {
     const key = server.first.project.secret_api_key;
     for (const route of routes) {
       const name = getName(route);
-      const { status } = await server.ask(route.method, addressOf(route.path), { key });
+      const { status } = await server.ask(route.method, getAddress(route.path), { key });
       const isUsed = expectedScopes[name]?.endsWith("secret") === true;
       if (expectedScopes[name] === "console") expect([name, status]).toEqual([name, 403]);
       else expect([name, status === 401]).toEqual([name, !isUsed]);

@@ -10,7 +10,7 @@ import type { Route } from "../../src/http/route.ts";
 import { type InstanceDeps, instanceRoutes } from "../../src/operate/api/instance.ts";
 import { managementRoutes } from "../../src/serve/routes.ts";
 import { flagsPath, TestServer } from "../support/management-server.ts";
-import { as, colleague, cookieOf, goodPassword, post, setUp } from "./sessions/support.ts";
+import { as, colleague, getCookie, goodPassword, post, setUp } from "./sessions/support.ts";
 
 const organization = "/api/organizations/@current/";
 const members = `${organization}members/`;
@@ -34,7 +34,7 @@ function prepared() {
   const server: TestServer = new TestServer({ routes: instance });
   const organizationId = server.first.organization.id;
   const add = (email: string, level: Level) => createUser(server.metadata, { email, organizationId, level });
-  const keyOf = (userEmail: string, scopes: readonly string[] = ["*"]) =>
+  const getKey = (userEmail: string, scopes: readonly string[] = ["*"]) =>
     createKey(server.metadata, { userEmail, label: "x", scopes }, { now: server.now });
   const carol = add("carol@example.com", "member");
   const owner = server.first.user.id;
@@ -55,11 +55,11 @@ function prepared() {
       active: true,
     },
   );
-  const reader = keyOf("ann@example.com", ["feature_flag:read"]).key;
+  const reader = getKey("ann@example.com", ["feature_flag:read"]).key;
   return {
     server,
     add,
-    keyOf,
+    keyOf: getKey,
     organizationId,
     carol,
     reader,
@@ -173,7 +173,7 @@ describe.each(Object.entries(creating))("%s", (name, request) => {
       const withKey = await server.ask(method, path, { key, body });
       expect([kind, withKey.status, withKey.body.code]).toEqual([kind, 403, "permission_denied"]);
       const { headers } = await post(server, "/api/session/", { personal_api_key: key });
-      const session = as(cookieOf(headers));
+      const session = as(getCookie(headers));
       const confirming = { ...session, body: { personal_api_key: key } };
       expect((await server.ask("POST", "/api/session/confirm/", confirming)).status).toBe(200);
       const inSession = await server.ask(method, path, { ...session, body });
@@ -224,9 +224,9 @@ describe("no one gives a level above their own", () => {
     ["owner", 15, 201],
   ] as const)("%s, level %d: %d", async (by, level, status) => {
     using it = prepared();
-    const { server, add, keyOf } = it;
+    const { server, add, keyOf: getKey } = it;
     add("by@example.com", by);
-    const key = keyOf("by@example.com").value;
+    const key = getKey("by@example.com").value;
     const body = { email: "new@example.com", level };
     expect((await server.ask("POST", members, { key, body })).status).toBe(status);
   });
@@ -260,13 +260,13 @@ describe("the secret key of a project", () => {
     ["owner", [...routeScopes], false],
   ] as const)("is shown to a key of an %s with %j: %s", async (level, scopes, isShown) => {
     using it = prepared();
-    const { server, add, keyOf } = it;
+    const { server, add, keyOf: getKey } = it;
     const rotated = await server.ask("POST", `${projectPath}rotate_secret_token/`, {
       body: { grace_seconds: 60 },
     });
     expect(shown(rotated.body)).toEqual([true, true]);
     add("by@example.com", level);
-    const key = keyOf("by@example.com", scopes).value;
+    const key = getKey("by@example.com", scopes).value;
     expect(shown((await server.ask("GET", projectPath, { key })).body)).toEqual([isShown, isShown]);
   });
 

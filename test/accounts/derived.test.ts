@@ -10,7 +10,7 @@ import { sharedRoutes } from "../../src/dashboards/api/shared.ts";
 import { bool, object } from "../../src/http/schemas.ts";
 import { type InstanceDeps, instanceRoutes } from "../../src/operate/api/instance.ts";
 import { flagsPath, TestServer } from "../support/management-server.ts";
-import { as, consoleHeader, cookieOf, goodPassword, post, setUp } from "./sessions/support.ts";
+import { as, consoleHeader, getCookie, goodPassword, post, setUp } from "./sessions/support.ts";
 
 const keysPath = "/api/personal_api_keys/";
 const members = "/api/organizations/@current/members/";
@@ -62,7 +62,7 @@ async function prepared() {
     keyId: key.id,
     key: value,
     manager,
-    bobsCookie: cookieOf(withPassword.headers),
+    bobsCookie: getCookie(withPassword.headers),
     isHeld: () => isStillAllowed(),
     [Symbol.dispose]: () => server[Symbol.dispose](),
   };
@@ -78,7 +78,7 @@ const derived: Record<string, (it: Prepared) => Promise<() => Promise<boolean>>>
   "a session": async ({ server, key }) => {
     const created = await post(server, "/api/session/", { personal_api_key: key });
     expect(created.status).toBe(201);
-    const session = as(cookieOf(created.headers));
+    const session = as(getCookie(created.headers));
     return async () => (await server.ask("GET", flagsPath, session)).status === 200;
   },
   "a link": async ({ server, key, carol }) => {
@@ -88,7 +88,7 @@ const derived: Record<string, (it: Prepared) => Promise<() => Promise<boolean>>>
   },
   "a link of a session": async ({ server, key, carol }) => {
     const { headers } = await post(server, "/api/session/", { personal_api_key: key });
-    const session = as(cookieOf(headers));
+    const session = as(getCookie(headers));
     const confirmed = { ...session, body: { personal_api_key: key } };
     expect((await server.ask("POST", "/api/session/confirm/", confirmed)).status).toBe(200);
     const created = await server.ask("POST", `${members}${carol.uuid}/link/`, session);
@@ -299,9 +299,9 @@ test("a request whose body comes after its key was revoked creates no credential
 });
 
 describe("a session that was created with a key", () => {
-  const sessionOf = async (server: TestServer, personal_api_key: string) => {
+  const getSession = async (server: TestServer, personal_api_key: string) => {
     const { headers, body } = await post(server, "/api/session/", { personal_api_key });
-    return { asking: as(cookieOf(headers)), id: body.id as string };
+    return { asking: as(getCookie(headers)), id: body.id as string };
   };
 
   test("has the key's current scopes", async () => {
@@ -309,7 +309,7 @@ describe("a session that was created with a key", () => {
     const { body: key } = await server.ask("POST", keysPath, {
       body: { label: "grows", scopes: ["cohort:read"], scoped_teams: [1] },
     });
-    const { asking } = await sessionOf(server, key.value);
+    const { asking } = await getSession(server, key.value);
     expect((await server.ask("GET", flagsPath, asking)).status).toBe(403);
     const body = { scopes: ["cohort:read", "feature_flag:read"], scoped_teams: null };
     expect((await server.ask("PATCH", `${keysPath}${key.id}/`, { body })).status).toBe(200);
@@ -320,13 +320,13 @@ describe("a session that was created with a key", () => {
   test("sees and ends only itself where the key is restricted", async () => {
     using server = new TestServer();
     const full = as(await setUp(server));
-    const other = await sessionOf(server, server.key(["feature_flag:read"]));
+    const other = await getSession(server, server.key(["feature_flag:read"]));
     for (const key of [
       server.key(["feature_flag:write", "user:write"]),
       server.key(["*"], { projectIds: [1] }),
       server.key(["*"], { organizationIds: [server.first.organization.id] }),
     ]) {
-      const { asking, id } = await sessionOf(server, key);
+      const { asking, id } = await getSession(server, key);
       const ids = async (asked: object) =>
         (await server.ask("GET", "/api/sessions/", asked)).body.map((one: { id: string }) => one.id);
       expect(await ids(asking)).toEqual([id]);
@@ -357,7 +357,7 @@ describe("a session that was created with a key", () => {
   test("of a key that has no scopes cannot be created, and the key opens nothing", async () => {
     using server = new TestServer();
     const key = server.key(["*"]);
-    const { asking } = await sessionOf(server, key);
+    const { asking } = await getSession(server, key);
     const id = (await server.ask("GET", `${keysPath}@current/`, { key })).body.id;
     server.metadata.change(() =>
       server.metadata.db.$client.run("UPDATE personal_key SET scopes = '[]' WHERE id = ?", [id]),

@@ -16,7 +16,7 @@ function getKey(server: TestServer, email: string, level: "member" | "admin" | "
   return createKey(server.metadata, input, { now: server.now }).value;
 }
 
-const uuidOf = (server: TestServer, email: string) => findUserByEmail(server.metadata.db, email)!.uuid;
+const getUuid = (server: TestServer, email: string) => findUserByEmail(server.metadata.db, email)!.uuid;
 
 test("a user is added with a one-time link, which signs in", async () => {
   using server = new TestServer();
@@ -68,7 +68,7 @@ describe("levels", () => {
     const key = getKey(server, "self@example.com", by);
     for (const level of ["member", "admin", "owner"] as const) getKey(server, `${level}@example.com`, level);
     const [method, level] = does.split(" ");
-    const target = `${members}${to === "new" ? "" : `${uuidOf(server, `${to}@example.com`)}/`}`;
+    const target = `${members}${to === "new" ? "" : `${getUuid(server, `${to}@example.com`)}/`}`;
     const asked =
       method === "POST"
         ? server.ask("POST", members, { key, body: { email: "new@example.com", level: Number(level) } })
@@ -85,7 +85,7 @@ describe("levels", () => {
 
 test("the last owner stays one, stays active and stays", async () => {
   using server = new TestServer();
-  const target = `${members}${uuidOf(server, "ann@example.com")}/`;
+  const target = `${members}${getUuid(server, "ann@example.com")}/`;
   const attempts = () => [
     server.ask("PATCH", target, { body: { level: 8 } }),
     server.ask("PATCH", target, { body: { is_active: false } }),
@@ -96,7 +96,7 @@ test("the last owner stays one, stays active and stays", async () => {
   }
   // A deactivated owner is none to rely on.
   getKey(server, "bob@example.com", "owner");
-  const bob = `${members}${uuidOf(server, "bob@example.com")}/`;
+  const bob = `${members}${getUuid(server, "bob@example.com")}/`;
   expect((await server.ask("PATCH", bob, { body: { is_active: false } })).status).toBe(200);
   for (const { status } of await Promise.all(attempts())) expect(status).toBe(400);
   expect((await server.ask("PATCH", bob, { body: { is_active: true } })).status).toBe(200);
@@ -107,7 +107,7 @@ test("the last owner stays one, stays active and stays", async () => {
 test("what is taken away works at once", async () => {
   using server = new TestServer();
   const key = getKey(server, "bob@example.com", "admin");
-  const bob = `${members}${uuidOf(server, "bob@example.com")}/`;
+  const bob = `${members}${getUuid(server, "bob@example.com")}/`;
   const status = async () => (await server.ask("GET", members, { key })).status;
   expect(await status()).toBe(200);
   await server.ask("PATCH", bob, { body: { is_active: false } });
@@ -125,7 +125,7 @@ test("whoever belongs to another organization too is theirs as well", async () =
   createUser(server.metadata, { email: "eve@example.com", organizationId: other.id, level: "owner" });
   const added = await server.ask("POST", members, { body: { email: "eve@example.com" } });
   expect([added.status, added.body.console_url]).toEqual([201, null]);
-  const eve = `${members}${uuidOf(server, "eve@example.com")}/`;
+  const eve = `${members}${getUuid(server, "eve@example.com")}/`;
   expect((await server.ask("POST", `${eve}link/`)).status).toBe(403);
   expect((await server.ask("PATCH", eve, { body: { is_active: false } })).status).toBe(403);
   expect((await server.ask("DELETE", eve)).status).toBe(204);
@@ -175,7 +175,7 @@ describe("whoever is taken out", () => {
   test("loses the roles with the membership, for good", async () => {
     using server = new TestServer();
     const key = getKey(server, "bob@example.com", "member");
-    const uuid = uuidOf(server, "bob@example.com");
+    const uuid = getUuid(server, "bob@example.com");
     const { body: role } = await server.ask("POST", roles, { body: { name: "Editors" } });
     const given = { body: { user_uuid: uuid } };
     expect((await server.ask("POST", `${roles}${role.id}/role_memberships/`, given)).status).toBe(201);
@@ -195,7 +195,7 @@ describe("whoever is taken out", () => {
   test("sees neither the organization nor its projects, and works on in another one", async () => {
     using server = new TestServer();
     const key = getKey(server, "bob@example.com", "member");
-    const uuid = uuidOf(server, "bob@example.com");
+    const uuid = getUuid(server, "bob@example.com");
     await server.ask("PATCH", "/api/users/@me/", { key, body: { set_current_team: 1 } });
     expect((await server.ask("DELETE", `${members}${uuid}/`)).status).toBe(204);
     const me = async () => (await server.ask("GET", "/api/users/@me/", { key })).body;

@@ -49,9 +49,9 @@ const kinds = [
   ["an age key", () => ["--backup-key-file", file("age.key", `# created: now\n${identity}\n`)], {}],
 ] as const;
 
-for (const [name, keyOf, env] of kinds) {
+for (const [name, getKey, env] of kinds) {
   test(`with ${name}: made, listed, verified, restored, drilled`, async () => {
-    const key = keyOf();
+    const key = getKey();
     const run = async (...args: string[]) => {
       const { stdout, stderr, code } = await flagkeep(["backup", ...args, ...key], env);
       expect({ stderr, code }).toEqual({ stderr: "", code: 0 });

@@ -111,8 +111,10 @@ describe("refused", () => {
 
   test("with less disk than it takes", async () => {
     const target = join(folder, "full");
-    const spaceOf = async () => ({ freeBytes: 100 * 1024, totalBytes: 1024 ** 3 });
-    const error = await restoreBackup(file, target, { spaceOf }).catch((failure: unknown) => failure);
+    const getSpace = async () => ({ freeBytes: 100 * 1024, totalBytes: 1024 ** 3 });
+    const error = await restoreBackup(file, target, { spaceOf: getSpace }).catch(
+      (failure: unknown) => failure,
+    );
     expect(error).toMatchObject({
       code: "not_enough_space",
       message: expect.stringContaining("has 1 MiB free"),
@@ -197,9 +199,9 @@ test("stores of different moments: the copies of persons for analysis are rebuil
   // Asking makes the copies follow, and what they followed is forgotten.
   await flagkeep(["query", "SELECT count(*) FROM persons", "--data-dir", source.dataDir]);
   const later = await getEntries((await create(source.dataDir, folder)).file);
-  const manifestOf = ([first]: Entry[]) => JSON.parse(first!.data.toString()) as Manifest;
-  const old = manifestOf(earlier);
-  const manifest = manifestOf(later);
+  const getManifest = ([first]: Entry[]) => JSON.parse(first!.data.toString()) as Manifest;
+  const old = getManifest(earlier);
+  const manifest = getManifest(later);
   const events = earlier.find(({ name }) => name === "events.duckdb")!;
   const stores = later.filter(({ name }) => !/manifest|journal/.test(name));
   const mixed = [...stores.map((entry) => (entry.name === events.name ? events : entry)), ...segments];

@@ -28,7 +28,7 @@ function place(isLocal: boolean, bytes: Uint8Array | Error, ...indexed: IndexedC
     pieces: [one],
     content: { encrypted: "" },
   }));
-  const sourceOf = (of: string, bytes: Uint8Array) => ({
+  const getSource = (of: string, bytes: Uint8Array) => ({
     name: of,
     bytes: bytes.length,
     sibling: () => Promise.reject(new BackupNotFoundError(of)),
@@ -42,10 +42,10 @@ function place(isLocal: boolean, bytes: Uint8Array | Error, ...indexed: IndexedC
     list: async () => indexes.map((index) => index.name),
     async open(path) {
       const index = indexes.find((one) => one.name === path);
-      if (index !== undefined) return sourceOf(path, Buffer.from(JSON.stringify(index)));
+      if (index !== undefined) return getSource(path, Buffer.from(JSON.stringify(index)));
       read.push(path);
       if (bytes instanceof Error) throw bytes;
-      return sourceOf(path, bytes);
+      return getSource(path, bytes);
     },
     put: () => Promise.reject(new Error("not asked for")),
     putChunk: () => Promise.reject(new Error("not asked for")),

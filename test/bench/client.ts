@@ -68,7 +68,7 @@ async function* getLines(stream: ReadableStream<Uint8Array>): AsyncGenerator<str
   }
 }
 
-function requestsOf({
+function getRequests({
   url,
   kind,
   token,
@@ -122,7 +122,7 @@ function getBytes(url: string, path: string, headers: Record<string, string> = {
 
 if (import.meta.main) {
   const plan = JSON.parse(process.argv[2]!) as ClientPlan;
-  const ready = requestsOf(plan);
+  const ready = getRequests(plan);
   console.log("ready");
   for await (const _ of console) break;
   let used = 0;

@@ -86,11 +86,11 @@ function apply(entries: readonly EventEntry[]): void {
   step.commit(seq);
 }
 
-function run(name: string, kind: Kind, idOf: (index: number) => string): void {
+function run(name: string, kind: Kind, getId: (index: number) => string): void {
   let spent = 0;
   let cpuMicros = 0;
   for (let batch = 0; batch < batches; batch += 1) {
-    const entries = Array.from({ length: size }, (_, index) => toEvent(kind, idOf(batch * size + index)));
+    const entries = Array.from({ length: size }, (_, index) => toEvent(kind, getId(batch * size + index)));
     const started = performance.now();
     const cpuBefore = process.cpuUsage();
     apply(entries);

@@ -163,7 +163,7 @@ async function servePeer(peer: Peer, address: string): Promise<void> {
   console.log(`http://127.0.0.1:${server.port}`);
 }
 
-function medianOf(rows: readonly Figures[]): Figures {
+function getMedian(rows: readonly Figures[]): Figures {
   const median = (values: number[]) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)]!;
   return {
     singles: median(rows.map(({ singles }) => singles)),
@@ -188,9 +188,9 @@ async function compare(): Promise<void> {
       rows[peer.name]!.push(await ofPeer(peer, program));
     }
   }
-  const own = medianOf(rows.Flagkeep!);
+  const own = getMedian(rows.Flagkeep!);
   const table = Object.entries(rows).map(([name, figures]) => {
-    const { singles, batched } = medianOf(figures);
+    const { singles, batched } = getMedian(figures);
     return {
       name,
       "singles/s": Math.round(singles),

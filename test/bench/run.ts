@@ -43,7 +43,7 @@ async function load(
 
 const perSecond = ({ requests, failures, seconds }: ClientResult) => (requests - failures) / seconds;
 
-async function ceilingOf(
+async function getCeiling(
   role: CeilingRole,
   plan: Omit<ClientPlan, "url" | "seconds" | "token" | "seed">,
   bytes = 0,
@@ -67,9 +67,9 @@ const scenarios: Scenario[] = [
       await using server = await ServerProcess.start();
       const { url, token } = server;
       const ours = await load({ ...single, url, token });
-      const bare = await ceilingOf("bare", single);
-      const parse = await ceilingOf("parse", single);
-      const durable = await ceilingOf("durable", single);
+      const bare = await getCeiling("bare", single);
+      const parse = await getCeiling("parse", single);
+      const durable = await getCeiling("durable", single);
       return {
         "per s": perSecond(ours),
         "p50 ms": ours.p50,
@@ -96,8 +96,8 @@ const scenarios: Scenario[] = [
       await untilReadable(server);
       const readable =
         ((ours.requests - ours.failures) * batch.size) / ((performance.now() - sending) / 1_000);
-      const parse = await ceilingOf("parse", batch);
-      const durable = await ceilingOf("durable", batch);
+      const parse = await getCeiling("parse", batch);
+      const durable = await getCeiling("durable", batch);
       const duckdb = await duckdbInserts(50_000);
       const events = perSecond(ours) * batch.size;
       return {
@@ -153,7 +153,7 @@ const scenarios: Scenario[] = [
       const known = await load({ ...asked, size: personCount, seed: 0 });
       const unknown = await load({ ...asked, size: 1_000_000_007, seed: 2 });
       const one = await server.post("/flags/?v=2", { token, distinct_id: "x" });
-      const empty = await ceilingOf("bytes", { ...asked, size: 1 }, (await one.text()).length);
+      const empty = await getCeiling("bytes", { ...asked, size: 1 }, (await one.text()).length);
       const ofrep = await load({
         url,
         kind: "request",
@@ -243,7 +243,7 @@ for (const { name, ceiling, round } of scenarios) {
   const all: Figures[] = [];
   for (let number = 0; number < rounds; number++) all.push(await round());
   const median = Object.fromEntries(
-    Object.keys(all[0]!).map((key) => [key, medianOf(all.map((one) => one[key]!))]),
+    Object.keys(all[0]!).map((key) => [key, getMedian(all.map((one) => one[key]!))]),
   );
   results.push({ scenario: name, ceiling, rounds: all, median });
   console.log(`${name} (ratio to: ${ceiling})`);
@@ -259,7 +259,7 @@ const about = {
 writeFileSync("dist/bench.json", `${JSON.stringify({ about, results }, null, 2)}\n`);
 console.log("\ndist/bench.json has every round.");
 
-function medianOf(values: number[]): number {
+function getMedian(values: number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   return (sorted[Math.floor((sorted.length - 1) / 2)]! + sorted[Math.ceil((sorted.length - 1) / 2)]!) / 2;
 }

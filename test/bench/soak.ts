@@ -173,12 +173,12 @@ async function takeSamples(): Promise<void> {
   while (performance.now() < end) {
     const engines = await server.enginePids();
     const pids = [server.process.pid, ...engines];
-    const memoryOf = (pid: number) => memoryBytes(pid, "Pss");
+    const getMemory = (pid: number) => memoryBytes(pid, "Pss");
     samples.push({
       minute: (performance.now() - startRun) / 60_000,
-      memory: [memoryOf(server.process.pid), engines.reduce((sum, pid) => sum + memoryOf(pid), 0)],
+      memory: [getMemory(server.process.pid), engines.reduce((sum, pid) => sum + getMemory(pid), 0)],
       parts: await getParts(),
-      descriptors: pids.reduce((sum, pid) => sum + filesOf(pid), 0),
+      descriptors: pids.reduce((sum, pid) => sum + getFiles(pid), 0),
     });
     await Bun.sleep(Math.min(sampleEveryMs, Math.max(0, end - performance.now())));
   }
@@ -193,7 +193,7 @@ async function getParts(): Promise<Sample["parts"]> {
 }
 
 /** Open files; how many connections there are is for the clients to say. */
-function filesOf(pid: number): number {
+function getFiles(pid: number): number {
   const place = `/proc/${pid}/fd`;
   const isFile = (name: string) => {
     try {
@@ -230,7 +230,7 @@ async function comesToRest(): Promise<void> {
 function report(): void {
   const late = samples.filter(({ minute }) => minute >= minutes / 6);
   const all = ({ memory: [server, engine] }: Sample) => server + engine;
-  const slope = slopeOf(late, (sample) => all(sample) - sample.parts[1]);
+  const slope = getSlope(late, (sample) => all(sample) - sample.parts[1]);
   const first = late[0]!;
   const last = late.at(-1)!;
   const millions = (bytes: number) => (bytes / 1_000_000).toFixed(1);
@@ -245,8 +245,8 @@ function report(): void {
     late.filter(({ minute }) => Math.floor((minute / minutes) * partsOfTime) === part),
   ).flatMap((ofPart) => ofPart.toSorted((one, other) => all(one) - all(other)).slice(0, 1));
   console.log(
-    `${acknowledged} events; memory grows by ${millions(slopeOf(late, all))} MB a minute, ` +
-      `without the store's cache by ${millions(slope)}, its lows by ${millions(slopeOf(lowest, all))}; ` +
+    `${acknowledged} events; memory grows by ${millions(getSlope(late, all))} MB a minute, ` +
+      `without the store's cache by ${millions(slope)}, its lows by ${millions(getSlope(lowest, all))}; ` +
       `descriptors ${first.descriptors} to ${last.descriptors}`,
   );
   for (const [name, { apart, during }] of Object.entries(waits)) {
@@ -268,7 +268,7 @@ function report(): void {
 }
 
 /** Bytes a minute, by least squares. */
-function slopeOf(list: readonly Sample[], of: (sample: Sample) => number): number {
+function getSlope(list: readonly Sample[], of: (sample: Sample) => number): number {
   const mean = (of: (sample: Sample) => number) => list.reduce((sum, one) => sum + of(one), 0) / list.length;
   const minute = mean((one) => one.minute);
   const memory = mean(of);

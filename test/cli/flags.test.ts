@@ -228,7 +228,7 @@ test("export and import between two projects; a dry run says what would change",
 test("a rollout is what was asked for: none, all for variants, fractions in the filters", async () => {
   const { dataDir } = await initializedDirectory();
   const at = ["--data-dir", dataDir];
-  const groupsOf = async (key: string) => {
+  const getGroups = async (key: string) => {
     const { stdout } = await flagkeep(["flags", "get", key, "--json", ...at]);
     return (
       JSON.parse(stdout) as { filters: { groups: { rollout_percentage: number }[] } }
@@ -245,7 +245,7 @@ test("a rollout is what was asked for: none, all for variants, fractions in the 
   ] as const) {
     const { stdout } = await flagkeep(["flags", "create", key, ...options, ...at]);
     expect([key, stdout]).toEqual([key, expect.stringContaining(reported)]);
-    expect(await groupsOf(key)).toEqual([...groups]);
+    expect(await getGroups(key)).toEqual([...groups]);
   }
   // A number is set even if the stored one is read as it.
   for (const [rollout, more] of [
@@ -256,7 +256,7 @@ test("a rollout is what was asked for: none, all for variants, fractions in the 
     expect(await flagkeep(["flags", "set", "alone", "--rollout", rollout, ...more, ...at])).toMatchObject({
       code: 0,
     });
-    expect(await groupsOf("alone")).toEqual([Number(rollout)]);
+    expect(await getGroups("alone")).toEqual([Number(rollout)]);
   }
   const filters = JSON.stringify({ groups: [{ rollout_percentage: 1 }, { rollout_percentage: 2 }] });
   await flagkeep(["flags", "create", "two", "--filters", filters, ...at]);

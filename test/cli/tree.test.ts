@@ -8,7 +8,7 @@ import { getJsonShape } from "../../cli/json-schema.ts";
 import { invocations, triedElsewhere } from "./invocations.ts";
 import { groups, leaves } from "./tree.ts";
 
-function helpOf(command: Command): string {
+function getHelp(command: Command): string {
   let text = "";
   command.configureOutput({
     writeOut: (part) => {
@@ -29,7 +29,7 @@ test("every command has an entry in the table of invocations, and no entry is of
 describe("every command explains itself", () => {
   for (const [name, command] of found) {
     test(name, () => {
-      const help = helpOf(command);
+      const help = getHelp(command);
       expect(help).toStartWith(`Usage: flagkeep ${name} `);
       expect(help).toMatch(/\nExamples?:\n {2}/);
       expect(command.description()).toMatch(/\.$/);
@@ -44,7 +44,7 @@ describe("every command explains itself", () => {
 describe("every group of commands has examples, of commands that are there", () => {
   for (const [name, command] of groups()) {
     test(name, () => {
-      const help = helpOf(command);
+      const help = getHelp(command);
       expect(help).toMatch(/\nExamples?:\n {2}/);
       for (const [, call] of help.slice(help.search(/\nExamples?:\n/)).matchAll(/flagkeep ([^|>)\n]*)/g)) {
         const [path, leaf] = [...found].find(([known]) => `${call} `.startsWith(`${known} `)) ?? [];

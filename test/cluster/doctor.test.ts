@@ -11,14 +11,14 @@ const test = testWithPostgres("the doctor of PostgreSQL");
 
 test("the standby is seen, also by a user who may not look at it", async () => {
   await using server = await startPostgres();
-  const addressOf = (user: string) => parsePostgresUrl(`postgres://${user}@${server.host}/postgres`)!;
+  const getAddress = (user: string) => parsePostgresUrl(`postgres://${user}@${server.host}/postgres`)!;
   await server.run("CREATE ROLE ordinary LOGIN");
   await server.run("GRANT CREATE ON DATABASE postgres TO ordinary");
-  const postgres = new Postgres(addressOf("ordinary"), { connections: 1, name: "test" });
+  const postgres = new Postgres(getAddress("ordinary"), { connections: 1, name: "test" });
   await migratePostgres(postgres);
   await postgres.close();
   const saidTo = async (user: string) =>
-    (await checkPostgres(addressOf(user))).map(({ level, message }) => `${level} ${message}`);
+    (await checkPostgres(getAddress(user))).map(({ level, message }) => `${level} ${message}`);
   for (const user of ["ordinary", "postgres"])
     expect(await saidTo(user)).toContainEqual(expect.stringMatching(/^warning .* no synchronous standby/));
   await using _ = await server.standby();

@@ -29,7 +29,7 @@ if (hasPostgres) {
 type Rule = "safe number" | "newest block" | "pg_snapshot_xmax";
 
 /** The number that a rule takes for complete; undefined if it has to wait. */
-function ruleOf(rule: Rule, postgres: Postgres): () => Promise<number | undefined> {
+function getRule(rule: Rule, postgres: Postgres): () => Promise<number | undefined> {
   const safe = new SafeNumber(postgres);
   if (rule === "safe number") return () => safe.read();
   if (rule === "newest block")
@@ -58,7 +58,7 @@ function ruleOf(rule: Rule, postgres: Postgres): () => Promise<number | undefine
 
 /** Reads as a loader does while others write. @returns how many of the blocks below its last number it has missed */
 async function countMissed(rule: Rule, postgres: Postgres, isDone: () => boolean): Promise<number> {
-  const read = ruleOf(rule, postgres);
+  const read = getRule(rule, postgres);
   const seen = new Set<number>();
   let last = 0;
   for (let isLast = false; !isLast; ) {

@@ -119,22 +119,22 @@ test("who is identified keeps the value, whichever front is asked before and aft
 test("a person that is deleted through one node is gone on both, and both tell that", async () => {
   const properties = { $set: { plan: "pro" } };
   expect((await one.batch([event("$identify", { distinct_id: "leaver", properties })])).status).toBe(200);
-  const personOf = async (node: ServerProcess) => {
+  const getPerson = async (node: ServerProcess) => {
     const answer = await node.api("/api/projects/1/persons/?distinct_id=leaver");
     return ((await answer.json()) as { results: { uuid: string }[] }).results[0];
   };
-  const { uuid } = await until(() => personOf(other), "the person is known");
+  const { uuid } = await until(() => getPerson(other), "the person is known");
   const deleted = await other.api(`/api/projects/1/persons/${uuid}/`, { method: "DELETE" });
   expect([200, 202]).toContain(deleted.status);
   for (const node of [one, other]) {
-    await until(async () => (await personOf(node)) === undefined, "the person is gone");
+    await until(async () => (await getPerson(node)) === undefined, "the person is gone");
     const log = await (await node.api("/api/projects/1/activity_log/?scope=Person")).text();
     expect(log.split(`"item_id":"${uuid}"`).length).toBe(2);
   }
 }, 60_000);
 
 describe("management", () => {
-  const flagsOf = async (node: ServerProcess, distinctId = "ann") => {
+  const getFlags = async (node: ServerProcess, distinctId = "ann") => {
     const answer = await node.post("/flags/?v=2", { api_key: node.token, distinct_id: distinctId });
     return ((await answer.json()) as { flags: Record<string, { enabled: boolean }> }).flags;
   };
@@ -151,7 +151,7 @@ describe("management", () => {
     expect(created.status).toBe(201);
     const { id } = (await created.json()) as { id: number };
     const isSeen = async (node: ServerProcess, isEnabled: boolean) =>
-      ((await flagsOf(node)).shared?.enabled === true) === isEnabled;
+      ((await getFlags(node)).shared?.enabled === true) === isEnabled;
     await until(() => isSeen(other, true), "the new flag is seen");
     await expectWithin(1_000, async () => {
       await other.api(`${flagsPath}${id}/`, { method: "PATCH", body: { active: true } });
@@ -194,7 +194,7 @@ describe("management", () => {
       body: { label: "revoked", scopes: ["feature_flag:read"] },
     });
     const { id, value } = (await created.json()) as { id: string; value: string };
-    const statusOf = async (node: ServerProcess) => (await node.api(flagsPath, { key: value })).status;
+    const getStatus = async (node: ServerProcess) => (await node.api(flagsPath, { key: value })).status;
     const waiting = async () => {
       const [row] = await cluster.ask<{ count: number }>(
         "SELECT count(*)::int AS count FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FOR UPDATE%'",
@@ -208,14 +208,14 @@ describe("management", () => {
       await t`SELECT 1 FROM flagkeep.store WHERE name = 'metadata' FOR UPDATE`;
       revoking = one.api(`/api/personal_api_keys/${id}/`, { method: "DELETE" });
       await until(async () => (await waiting()) === 1, "the key waits to be revoked");
-      expect(await statusOf(other)).toBe(200);
+      expect(await getStatus(other)).toBe(200);
       await until(async () => (await waiting()) === 2, "that it was used waits to be noted");
     });
     await sql.close();
     expect((await revoking!).status).toBe(204);
     // Behind whatever the other one had to say.
     await other.api(flagsPath, { method: "POST", body: { key: "behind-the-use" } });
-    expect([await statusOf(one), await statusOf(other)]).toEqual([401, 401]);
+    expect([await getStatus(one), await getStatus(other)]).toEqual([401, 401]);
   }, 60_000);
 
   test("who signs in on one node is signed in on the other, and signed out there, too", async () => {

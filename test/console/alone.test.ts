@@ -22,7 +22,7 @@ test("copied into an empty folder it serves the page, and has nothing of the sou
     },
   );
   try {
-    const url = await addressOf(server.stdout);
+    const url = await getAddress(server.stdout);
     const html = await (await fetch(`${url}/console/`)).text();
     const files = [...html.matchAll(/(?:src|href)="(\/console\/a\/[^"]+)"/g)].map(([, path]) => path!);
     expect(files.length).toBeGreaterThan(3);
@@ -50,7 +50,7 @@ test("copied into an empty folder it serves the page, and has nothing of the sou
   }
 });
 
-async function addressOf(stdout: ReadableStream<Uint8Array>): Promise<string> {
+async function getAddress(stdout: ReadableStream<Uint8Array>): Promise<string> {
   let text = "";
   const decoder = new TextDecoder();
   for await (const chunk of stdout) {

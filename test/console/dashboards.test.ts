@@ -21,14 +21,14 @@ describe.skipIf(chromiumPath === undefined)("dashboards", () => {
     expect(answer.status).toBe(201);
     return (await answer.json()) as { id: number };
   };
-  const tilesOf = async (id: number | string) =>
+  const getTiles = async (id: number | string) =>
     ((await (await owner.server.api(path(`dashboards/${id}/`))).json()) as { tiles: Tile[] }).tiles;
   /** "name x,y w×h", in reading order. */
   const stored = async (id: number) =>
-    (await tilesOf(id)).map(({ layouts: { sm }, insight, text }) =>
+    (await getTiles(id)).map(({ layouts: { sm }, insight, text }) =>
       [insight?.name ?? text?.body, sm && `${sm.x},${sm.y} ${sm.w}×${sm.h}`].join(" "),
     );
-  const boxOf = async (page: Page, name: string) =>
+  const getBox = async (page: Page, name: string) =>
     (await page.getByRole("region", { name, exact: true }).boundingBox())!;
   const trend = { kind: "TrendsQuery", series: [{ kind: "EventsNode", event: "paid", math: "total" }] };
 
@@ -128,8 +128,8 @@ describe.skipIf(chromiumPath === undefined)("dashboards", () => {
     await until(async () => (await stored(id))[2] === "One 0,5 8×4", "the size is stored");
     await page.reload();
     await grip.waitFor();
-    const before = await boxOf(page, "One");
-    const two = await boxOf(page, "Two");
+    const before = await getBox(page, "One");
+    const two = await getBox(page, "Two");
     expect(before.width).toBeGreaterThan(two.width);
 
     // To the right of the first row: the one there goes below.
@@ -206,7 +206,7 @@ describe.skipIf(chromiumPath === undefined)("dashboards", () => {
     await page.getByRole("heading", { level: 1, name: "Kinds (copy)" }).waitFor();
     await page.getByText("Sell less.").waitFor();
     const copy = page.url().split("/").at(-1)!;
-    expect((await tilesOf(copy)).map(({ insight, text }) => insight?.name ?? text?.body)).toEqual([
+    expect((await getTiles(copy)).map(({ insight, text }) => insight?.name ?? text?.body)).toEqual([
       "Payments of all",
       "The answer",
       "Goal\nSell less.",
@@ -215,7 +215,7 @@ describe.skipIf(chromiumPath === undefined)("dashboards", () => {
     await page.getByRole("button", { name: "Actions: Goal" }).click();
     await page.getByRole("button", { name: "Remove" }).click();
     await page.getByRole("heading", { name: "Goal" }).waitFor({ state: "detached" });
-    expect(await tilesOf(id)).toHaveLength(4);
+    expect(await getTiles(id)).toHaveLength(4);
     await context.close();
     expect(errors).toEqual([]);
   });

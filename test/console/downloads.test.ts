@@ -28,7 +28,7 @@ describe.skipIf(chromiumPath === undefined)("downloads", () => {
     await server?.[Symbol.asyncDispose]();
   });
 
-  const fileOf = async (page: Page, name: string) => {
+  const getFile = async (page: Page, name: string) => {
     const [file] = await Promise.all([
       page.waitForEvent("download"),
       page.getByRole("button", { name, exact: true }).click(),
@@ -40,10 +40,10 @@ describe.skipIf(chromiumPath === undefined)("downloads", () => {
     const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     await page.goto(`/console/sql?q=SELECT range AS n FROM range(${rowsCount})`);
     await page.getByText("first 10,000 of more").waitFor();
-    const csv = await fileOf(page, "CSV");
+    const csv = await getFile(page, "CSV");
     expect(csv.name).toBe("answer.csv");
     expect(csv.bytes.toString().trim().split("\n")).toHaveLength(rowsCount + 1);
-    const parquet = await fileOf(page, "Parquet");
+    const parquet = await getFile(page, "Parquet");
     expect(parquet.name).toBe("answer.parquet");
     expect(parquet.bytes.subarray(0, 4).toString()).toBe("PAR1");
     await context.close();
@@ -55,7 +55,7 @@ describe.skipIf(chromiumPath === undefined)("downloads", () => {
     const statement = `SELECT '=1+1' AS "@name", '+a,b' AS b, -5 AS n, '-5e3' AS m, E'x\\n=y' AS t, NULL AS z`;
     await page.goto(`/console/sql?q=${encodeURIComponent(statement)}`);
     await page.getByText("1 row").waitFor();
-    const csv = await fileOf(page, "CSV");
+    const csv = await getFile(page, "CSV");
     expect(csv.bytes.toString()).toBe(`'@name,b,n,m,t,z\n'=1+1,"'+a,b",-5,-5e3,"x\n=y",\n`);
     await context.close();
     expect(errors).toEqual([]);
@@ -65,7 +65,7 @@ describe.skipIf(chromiumPath === undefined)("downloads", () => {
     const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     await page.goto(`/console/events?event=paid&property=plan&value=${encodeURIComponent("it's")}&range=24`);
     await page.getByRole("table", { name: "Events", exact: true }).getByText("user-1").last().waitFor();
-    const csv = (await fileOf(page, "CSV")).bytes.toString();
+    const csv = (await getFile(page, "CSV")).bytes.toString();
     expect(csv.split(/\r?\n/)[0]).toContain("distinct_id");
     expect(csv).toContain("user-1");
     expect(csv).not.toContain("user-2");

@@ -16,13 +16,13 @@ afterAll(async () => await server[Symbol.asyncDispose]());
 const get = (path: string, headers: Record<string, string> = {}, method = "GET") =>
   fetch(`${server.url}${path}`, { method, headers, redirect: "manual", decompress: false });
 
-async function filesOf(html: string): Promise<string[]> {
+async function getFiles(html: string): Promise<string[]> {
   return [...html.matchAll(/(?:src|href)="(\/console\/[^"]+)"/g)].map(([, path]) => path!);
 }
 
 /** Every file that scripts name, too: parts that load late. */
 async function allFiles(html: string): Promise<string[]> {
-  const known = new Set(await filesOf(html));
+  const known = new Set(await getFiles(html));
   for (const path of known) {
     if (!path.endsWith(".js")) continue;
     const text = await (await get(path)).text();
@@ -85,7 +85,7 @@ test("a browser at the root is sent to the console; other clients are told what 
 
 test("files are compressed beforehand, never change, and unknown ones are not found", async () => {
   const html = await (await get("/console/")).text();
-  const files = await filesOf(html);
+  const files = await getFiles(html);
   expect(files.some((path) => path.endsWith(".css"))).toBe(true);
   expect(files.some((path) => path.endsWith(".svg"))).toBe(true);
   for (const path of files) {
@@ -117,7 +117,7 @@ test("the first page and all of it stay small", async () => {
   const html = await (await get("/console/")).text();
   const sum = async (paths: string[]) =>
     (await Promise.all(paths.map(gzipped))).reduce((total, size) => total + size, 0);
-  const first = (await gzipped("/console/")) + (await sum(await filesOf(html)));
+  const first = (await gzipped("/console/")) + (await sum(await getFiles(html)));
   const all = await sum(await allFiles(html));
   console.log(`console: first page ${first} bytes, all ${all} bytes (gzip)`);
   expect(first).toBeLessThanOrEqual(firstPageMax);

@@ -2,10 +2,10 @@
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import {
-  breakdownsOf,
   type FunnelTimes,
   finished,
   firstDraft,
+  getBreakdowns,
   getQuery,
   type InsightDraft,
 } from "../../src/console/page/model/insight.ts";
@@ -182,7 +182,7 @@ for (const [name, asked] of Object.entries(trends)) {
         .replace("T", " ")
         .slice(0, asked.interval === "hour" ? 19 : 10),
       row.series === undefined ? 0 : String(row.series).charCodeAt(0) - 65,
-      ...(breakdownsOf(asked).length === 0 ? [undefined] : breakdownsOf(asked)).map((one) =>
+      ...(getBreakdowns(asked).length === 0 ? [undefined] : getBreakdowns(asked)).map((one) =>
         one === undefined ? one : (row[one] ?? noValue),
       ),
       Number(row.value),

@@ -63,7 +63,7 @@ describe.skipIf(chromiumPath === undefined)("Overview", () => {
     await figure(page, "Visitors").waitFor();
     expect(await figures(page)).toEqual(all);
     await page.getByText("0 online").waitFor();
-    const rowsOf = async (panel: string, tab: string) => {
+    const getRows = async (panel: string, tab: string) => {
       const section = page.getByRole("region", { name: panel, exact: true });
       await section.getByRole("tab", { name: tab, exact: true }).click();
       await section.getByRole("columnheader", { name: tab, exact: true }).waitFor();
@@ -76,19 +76,19 @@ describe.skipIf(chromiumPath === undefined)("Overview", () => {
           ),
         );
     };
-    expect(await rowsOf("Sources", "Channels")).toContainEqual(["Direct", "4", "6", "25%"]);
-    expect(await rowsOf("Sources", "Referrers")).toContainEqual(["Direct", "7", "9", "42.9%"]);
-    expect(await rowsOf("Sources", "Campaigns")).toContainEqual(["spring", "1", "2", "0%"]);
-    expect(await rowsOf("Pages", "Pages")).toContainEqual(["/pricing", "2", "3", "50%"]);
-    expect(await rowsOf("Pages", "Entry pages")).toContainEqual(["/blog", "1", "2", "0%"]);
-    expect(await rowsOf("Pages", "Exit pages")).toContainEqual(["/thanks", "1", "2", "0%"]);
-    expect(await rowsOf("Places", "Countries")).toContainEqual(["Germany", "3", "6", "50%"]);
+    expect(await getRows("Sources", "Channels")).toContainEqual(["Direct", "4", "6", "25%"]);
+    expect(await getRows("Sources", "Referrers")).toContainEqual(["Direct", "7", "9", "42.9%"]);
+    expect(await getRows("Sources", "Campaigns")).toContainEqual(["spring", "1", "2", "0%"]);
+    expect(await getRows("Pages", "Pages")).toContainEqual(["/pricing", "2", "3", "50%"]);
+    expect(await getRows("Pages", "Entry pages")).toContainEqual(["/blog", "1", "2", "0%"]);
+    expect(await getRows("Pages", "Exit pages")).toContainEqual(["/thanks", "1", "2", "0%"]);
+    expect(await getRows("Places", "Countries")).toContainEqual(["Germany", "3", "6", "50%"]);
     await page.getByText("Estimated from time zone").waitFor();
-    expect(await rowsOf("Places", "Languages")).toContainEqual(["English", "7", "11", "37.5%"]);
-    expect(await rowsOf("Clients", "Systems")).toContainEqual(["Linux", "3", "6", "50%"]);
-    expect(await rowsOf("Clients", "Devices")).toContainEqual(["Mobile", "3", "3", "66.7%"]);
-    expect(await rowsOf("Clients", "Screen sizes")).toContainEqual(["1280×720", "9", "17", "41.7%"]);
-    await rowsOf("Clients", "Browsers");
+    expect(await getRows("Places", "Languages")).toContainEqual(["English", "7", "11", "37.5%"]);
+    expect(await getRows("Clients", "Systems")).toContainEqual(["Linux", "3", "6", "50%"]);
+    expect(await getRows("Clients", "Devices")).toContainEqual(["Mobile", "3", "3", "66.7%"]);
+    expect(await getRows("Clients", "Screen sizes")).toContainEqual(["1280×720", "9", "17", "41.7%"]);
+    await getRows("Clients", "Browsers");
     await page.getByRole("button", { name: "Firefox" }).click();
     await page.getByText("Browser: Firefox").waitFor();
     await figure(page, "Visits").filter({ hasText: /^4$/ }).waitFor();

@@ -130,7 +130,7 @@ describe.skipIf(chromiumPath === undefined)("pictures", () => {
         await context.close();
         expect(errors).toEqual([]);
         expect(differing).toEqual([]);
-        if (isUpdate) await Bun.write(file, await sheetOf(desk, pictures));
+        if (isUpdate) await Bun.write(file, await getSheet(desk, pictures));
       });
     }
   }
@@ -205,7 +205,7 @@ async function small(desk: Page, png: Buffer, by = scale): Promise<Picture> {
 }
 
 /** Pictures of one size below each other, as PNG. */
-async function sheetOf(desk: Page, pictures: readonly Picture[]): Promise<Buffer> {
+async function getSheet(desk: Page, pictures: readonly Picture[]): Promise<Buffer> {
   const whole = { width: pictures[0]!.width, colors: pictures.flatMap(({ colors }) => colors) };
   const text = await desk.evaluate(({ width, colors }) => {
     const height = colors.length / 3 / width;

@@ -173,7 +173,7 @@ describe("Kubernetes", () => {
   const sets = ofKind("StatefulSet");
   const named = (kind: string, name: string) =>
     ofKind(kind).find(({ metadata }) => metadata.name === name)!.spec;
-  const containerOf = (name: string) => named("StatefulSet", name).template.spec.containers[0];
+  const getContainer = (name: string) => named("StatefulSet", name).template.spec.containers[0];
   /** The names under which the pods of a set find each other. */
   const podNames = (name: string): string[] => {
     const { replicas: count, ordinals, serviceName } = named("StatefulSet", name);
@@ -186,7 +186,7 @@ describe("Kubernetes", () => {
   test("has three nodes with settings that are taken", () => {
     expect(named("StatefulSet", "flagkeep").replicas).toBe(3);
     expect(named("StatefulSet", "flagkeep").template.spec.enableServiceLinks).toBe(false);
-    const { env, ports, volumeMounts } = containerOf("flagkeep");
+    const { env, ports, volumeMounts } = getContainer("flagkeep");
     const environment = Object.fromEntries(
       (env as { name: string; value?: string }[]).map(({ name, value }) => [name, value ?? "secret"]),
     );

@@ -27,7 +27,7 @@ const instructions = dockerText
   .split("\n")
   .filter((line) => line !== "" && !line.startsWith("#"))
   .map((line) => [line.slice(0, line.indexOf(" ")), line.slice(line.indexOf(" ") + 1)] as const);
-const argumentsOf = (name: string) => instructions.filter(([one]) => one === name).map(([, rest]) => rest);
+const getArguments = (name: string) => instructions.filter(([one]) => one === name).map(([, rest]) => rest);
 
 /** Commands and options as they are called in a text. */
 async function expectKnown(call: string) {
@@ -93,13 +93,13 @@ test("the image's file is well-formed", () => {
 });
 
 test("the image runs as no one in particular, on a folder that is its own", () => {
-  const user = argumentsOf("USER").at(-1)!;
+  const user = getArguments("USER").at(-1)!;
   expect(user).toMatch(/^[1-9]\d*:[1-9]\d*$/);
-  const [folder] = argumentsOf("VOLUME");
+  const [folder] = getArguments("VOLUME");
   const [uid, gid] = user.split(":");
-  expect(argumentsOf("RUN")).toEqual([`install -d -m 0700 -o ${uid} -g ${gid} ${folder}`]);
-  expect(argumentsOf("FROM")).toEqual([expect.stringMatching(/^debian:\d+\.\d+-slim$/)]);
-  expect(argumentsOf("COPY")).toEqual([`--chmod=0755 $\{EXECUTABLE} /usr/local/bin/flagkeep`]);
+  expect(getArguments("RUN")).toEqual([`install -d -m 0700 -o ${uid} -g ${gid} ${folder}`]);
+  expect(getArguments("FROM")).toEqual([expect.stringMatching(/^debian:\d+\.\d+-slim$/)]);
+  expect(getArguments("COPY")).toEqual([`--chmod=0755 $\{EXECUTABLE} /usr/local/bin/flagkeep`]);
 });
 
 test("the image's settings, port and health check are the executable's", async () => {
@@ -107,21 +107,21 @@ test("the image's settings, port and health check are the executable's", async (
     (Object.keys(settings) as SettingName[]).map((name) => [environmentName(name), name] as const),
   );
   const environment = Object.fromEntries(
-    argumentsOf("ENV")
+    getArguments("ENV")
       .flatMap((line) => line.trim().split(/\s+/))
       .map((pair) => pair.split("=") as [string, string]),
   );
   for (const name of Object.keys(environment)) expect(names.has(name)).toBe(true);
   const config = readConfig({}, environment);
   expect(config.host).toBe("0.0.0.0");
-  expect([config["data-dir"]]).toEqual(argumentsOf("VOLUME"));
-  expect(argumentsOf("EXPOSE")).toEqual([String(config.port)]);
-  const [check] = argumentsOf("HEALTHCHECK");
+  expect([config["data-dir"]]).toEqual(getArguments("VOLUME"));
+  expect(getArguments("EXPOSE")).toEqual([String(config.port)]);
+  const [check] = getArguments("HEALTHCHECK");
   const [, command] = check!.split("CMD ");
-  expect(JSON.parse(argumentsOf("ENTRYPOINT")[0]!)).toEqual(["flagkeep"]);
+  expect(JSON.parse(getArguments("ENTRYPOINT")[0]!)).toEqual(["flagkeep"]);
   for (const words of [
     JSON.parse(command!),
-    ["flagkeep", ...JSON.parse(argumentsOf("CMD")[0]!)],
+    ["flagkeep", ...JSON.parse(getArguments("CMD")[0]!)],
   ] as string[][])
     await expectKnown(words.join(" "));
 });

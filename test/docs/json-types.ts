@@ -23,7 +23,7 @@ export function getType(schema: TSchema, named: Map<string, TSchema> = new Map()
       return item.includes(" | ") && !item.startsWith("{") ? `(${item})[]` : `${item}[]`;
     }
     case "object":
-      return objectTypeOf(schema, named, indent);
+      return getObjectType(schema, named, indent);
     case "string":
       return "string";
     case "integer":
@@ -37,7 +37,7 @@ export function getType(schema: TSchema, named: Map<string, TSchema> = new Map()
   }
 }
 
-function objectTypeOf(schema: TSchema, named: Map<string, TSchema>, indent: string): string {
+function getObjectType(schema: TSchema, named: Map<string, TSchema>, indent: string): string {
   if (schema.properties === undefined) {
     const [values] = Object.values(schema.patternProperties ?? {}) as TSchema[];
     return `{ [name: string]: ${values === undefined ? "any" : getType(values, named, indent)} }`;

@@ -75,7 +75,7 @@ test("the tools of MCP", async () => {
   await expectGolden("mcp-tools.txt", lines(result.tools));
 });
 
-function helpOf(command: Command): string {
+function getHelp(command: Command): string {
   let help = "";
   command.configureOutput({
     writeOut: (part) => {
@@ -89,7 +89,7 @@ function helpOf(command: Command): string {
 
 test("the help of every command", async () => {
   const parts = [...groups(), ...leaves()].map(
-    ([name, command]) => `$ flagkeep ${name} --help\n${helpOf(command)}`,
+    ([name, command]) => `$ flagkeep ${name} --help\n${getHelp(command)}`,
   );
   expect(parts.length).toBeGreaterThan(70);
   // The default of a setting depends on the machine.

@@ -28,7 +28,7 @@ const requirement = await Bun.file(join(contract, "requirement.md")).text();
 const decisions = new Set([...readme.matchAll(/^\| (\d+a?) \|/gm)].map(([, number]) => number!));
 
 /** The comments of a source file, each as one line. */
-function commentsOf(source: string): string[] {
+function getComments(source: string): string[] {
   const blocks = [...source.matchAll(/\/\*\*?([\s\S]*?)\*\//g)].map(([, text]) => text!);
   const runs = [...source.matchAll(/(?:^[ \t]*\/\/.*\n?)+/gm)].map(([text]) => text);
   return [...blocks, ...runs].map((text) => text.replace(/\s*\n\s*(?:\*|\/\/)?\s*/g, " "));
@@ -68,7 +68,7 @@ function isThere(citation: string): boolean {
 const comments: { file: string; text: string }[] = [];
 for (const file of new Glob("{src,cli,test,deploy}/**/*.{ts,tsx,sql}").scanSync(root)) {
   if (file === "test/house/citations.test.ts" || file.includes("node_modules/")) continue;
-  for (const text of commentsOf(await Bun.file(join(root, file)).text())) comments.push({ file, text });
+  for (const text of getComments(await Bun.file(join(root, file)).text())) comments.push({ file, text });
 }
 /** What is wrong with citations, with the file. */
 const wrong = (cited: (text: string) => string[], exists: (citation: string) => boolean) =>
@@ -189,7 +189,7 @@ describe("documents", () => {
         const [path = "", anchor] = target!.split("#");
         const linked = path === "" ? join(root, file) : join(root, dirname(file), path);
         if (!existsSync(linked)) broken.push(`${file}: ${target}`);
-        else if (anchor !== undefined && !anchorsOf(await Bun.file(linked).text()).has(anchor)) {
+        else if (anchor !== undefined && !getAnchors(await Bun.file(linked).text()).has(anchor)) {
           broken.push(`${file}: ${target}`);
         }
       }
@@ -219,7 +219,7 @@ describe("documents", () => {
 });
 
 /** The anchors under which a page's headings are reached. */
-function anchorsOf(markdown: string): Set<string> {
+function getAnchors(markdown: string): Set<string> {
   const headings = [...markdown.matchAll(/^#{1,6} (.+)$/gm)].map(([, heading]) => heading!);
   return new Set(
     headings.map((heading) =>

@@ -60,7 +60,7 @@ async function readImports(): Promise<Map<string, string[]>> {
 }
 
 /** The layer a file stands on. */
-function moduleOf(file: string): string {
+function getModule(file: string): string {
   const [top, module] = file.split("/");
   return top === "cli" ? "cli" : module!.replace(/\.ts$/, "");
 }
@@ -103,14 +103,14 @@ function byFolder(imports: ReadonlyMap<string, readonly string[]>): Map<string, 
 const imports = await readImports();
 
 test("every module of the sources stands on a layer", () => {
-  const modules = new Set([...imports.keys()].map(moduleOf));
+  const modules = new Set([...imports.keys()].map(getModule));
   expect([...modules].sort()).toEqual([...layers].sort());
 });
 
 test("no import goes up a layer", () => {
   const upward = [...imports].flatMap(([file, targets]) =>
     targets
-      .filter((target) => layers.indexOf(moduleOf(target)) < layers.indexOf(moduleOf(file)))
+      .filter((target) => layers.indexOf(getModule(target)) < layers.indexOf(getModule(file)))
       .map((target) => `${file} -> ${target}`),
   );
   expect(upward.sort()).toEqual([]);

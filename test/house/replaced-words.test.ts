@@ -143,7 +143,7 @@ function identifiersIn(source: string): string[][] {
   return code.split("\n").map((line) => [...line.matchAll(/[A-Za-z_$][\w$]*/g)].map(([name]) => name));
 }
 
-const partsOf = (name: string) =>
+const getParts = (name: string) =>
   name
     .replaceAll(/([a-z0-9])([A-Z])/g, "$1 $2")
     .toLowerCase()
@@ -157,7 +157,7 @@ test("identifiers of the sources use the terms of the glossary", () => {
         names
           .filter((name) => !publicIdentifiers.has(name))
           .flatMap((name) =>
-            partsOf(name)
+            getParts(name)
               .filter((part) => instead.has(part))
               .map(() => `${file}:${index + 1}: ${name}`),
           ),
@@ -176,7 +176,7 @@ test.each([
   expect(
     identifiersIn(line)
       .flat()
-      .flatMap((name) => partsOf(name).filter((part) => words.includes(part))),
+      .flatMap((name) => getParts(name).filter((part) => words.includes(part))),
   ).toEqual(parts);
 });
 

@@ -49,7 +49,7 @@ const roles: Record<string, { files: string[]; packages: string[] }> = {
 const transpiler = new Bun.Transpiler({ loader: "ts" });
 
 /** The packages that these files and all that they import read; types and what is imported later do not count. */
-async function packagesOf(files: readonly string[]): Promise<string[]> {
+async function getPackages(files: readonly string[]): Promise<string[]> {
   const packages = new Set<string>();
   const seen = new Set<string>();
   for (const waiting = [...files]; waiting.length > 0; ) {
@@ -68,6 +68,6 @@ async function packagesOf(files: readonly string[]): Promise<string[]> {
 
 for (const [role, { files, packages }] of Object.entries(roles)) {
   test(`${role} reads no other packages at its start`, async () => {
-    expect(await packagesOf(files)).toEqual([...packages].sort());
+    expect(await getPackages(files)).toEqual([...packages].sort());
   });
 }

@@ -236,7 +236,7 @@ describe("an address that is none", () => {
 
 test("answers of the management API are kept by no cache, unless they say how", async () => {
   const headers = { Authorization: `Bearer ${server.initialized.personal_api_key}` };
-  const cachingOf = async (path: string, init: RequestInit = { headers }) =>
+  const getCaching = async (path: string, init: RequestInit = { headers }) =>
     (await fetch(server.url + path, init)).headers.get("cache-control");
   const paths = [
     "projects/1/feature_flags/",
@@ -250,17 +250,19 @@ test("answers of the management API are kept by no cache, unless they say how", 
   ];
   for (const path of paths) {
     for (const method of ["GET", "HEAD"])
-      expect([path, await cachingOf(`/api/${path}`, { headers, method })]).toEqual([path, "no-store"]);
-    expect([path, await cachingOf(`/api/${path}`, {})]).toEqual([path, "no-store"]);
+      expect([path, await getCaching(`/api/${path}`, { headers, method })]).toEqual([path, "no-store"]);
+    expect([path, await getCaching(`/api/${path}`, {})]).toEqual([path, "no-store"]);
   }
   const query = JSON.stringify({ query: "SELECT 1" });
   for (const accept of ["application/json", "text/csv"]) {
     const asked = { ...headers, Accept: accept, "Content-Type": "application/json" };
     const path = "/api/projects/1/query/";
-    expect(await cachingOf(path, { method: "POST", headers: asked, body: query })).toBe("no-store");
+    expect(await getCaching(path, { method: "POST", headers: asked, body: query })).toBe("no-store");
   }
-  expect(await cachingOf("/api/projects/1/feature_flags/local_evaluation/")).toBe("private, must-revalidate");
-  expect(await cachingOf("/static/array.js")).toStartWith("public");
+  expect(await getCaching("/api/projects/1/feature_flags/local_evaluation/")).toBe(
+    "private, must-revalidate",
+  );
+  expect(await getCaching("/static/array.js")).toStartWith("public");
 });
 
 describe.each(Object.entries(kinds))("%s with its length said twice", (_, kind) => {

@@ -37,7 +37,7 @@ interface Filter {
 }
 
 /** The filters that a document names, of which a value may be wrong. */
-function filtersOf(document: {
+function getFilters(document: {
   paths: Record<string, { get?: { parameters?: unknown[] } | undefined }>;
 }): Filter[] {
   return Object.entries(document.paths).flatMap(([path, methods]) => {
@@ -53,7 +53,7 @@ function filtersOf(document: {
   });
 }
 
-const filters = filtersOf(openApiDocument(server.routes, "/"));
+const filters = getFilters(openApiDocument(server.routes, "/"));
 
 describe("a filter that cannot be parsed", () => {
   test("exists in many lists", () => {
@@ -87,8 +87,8 @@ describe("a filter that cannot be parsed", () => {
 test("the executable rejects a value that cannot be parsed in every filter of its document", async () => {
   await using started = await ServerProcess.start();
   const answer = async (path: string) => await started.api(path);
-  const document = (await (await answer("/api/schema/")).json()) as Parameters<typeof filtersOf>[0];
-  const all = filtersOf(document).filter(({ path }) => path.startsWith("/api/projects/"));
+  const document = (await (await answer("/api/schema/")).json()) as Parameters<typeof getFilters>[0];
+  const all = getFilters(document).filter(({ path }) => path.startsWith("/api/projects/"));
   expect(all.length).toBeGreaterThan(filters.length / 2);
   const project = String(started.initialized.project.id);
   const ignored: string[] = [];

@@ -143,7 +143,10 @@ test("a corrupt member of an archive does not keep the others; a short one is no
   expect(short.stderr).toContain("short.tar/b.ndjson is cut off");
   expect(short.stderr).toContain("checked (");
 
-  const stored = zipOf({ "a.ndjson": content, "b.ndjson": await Bun.file(join(folder, "b.ndjson")).bytes() });
+  const stored = getZip({
+    "a.ndjson": content,
+    "b.ndjson": await Bun.file(join(folder, "b.ndjson")).bytes(),
+  });
   // A digit of the first member.
   stored[stored.indexOf('"u7"') + 2] = 0x38;
   const corrupt = await load(project, "all.zip", stored);
@@ -154,7 +157,7 @@ test("a corrupt member of an archive does not keep the others; a short one is no
 }, 60_000);
 
 /** A zip archive without compression. */
-function zipOf(files: Record<string, Uint8Array>): Buffer {
+function getZip(files: Record<string, Uint8Array>): Buffer {
   const parts: Buffer[] = [];
   const directory: Buffer[] = [];
   let at = 0;

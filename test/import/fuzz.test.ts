@@ -22,7 +22,7 @@ const commands = /^(?:\$identify|\$merge|\$create_alias|\$merge_dangerously|alia
 const isCommand = ({ event, type }: JsonObject) =>
   commands.test(String(event)) || commands.test(String(type));
 
-function templatesOf(name: string, { format, records = [] }: Source): JsonObject[] {
+function getTemplates(name: string, { format, records = [] }: Source): JsonObject[] {
   const full = Object.values(fullRecords).filter((each) => each.format === format);
   const stored = storedCases[name]?.records ?? [];
   return [...records, ...full.map(({ record }) => record), ...stored].filter((each) => !isCommand(each));
@@ -146,7 +146,7 @@ const unusualValue = fc.oneof(
 const lines = fc.constantFrom("[]", "7", "null", "{", '{"a":', '"x"', "{}", '{"a":1}', "nonsense");
 
 /** The object that has the last member of a path. */
-function holderOf(record: Json, path: readonly string[]): JsonObject | undefined {
+function getHolder(record: Json, path: readonly string[]): JsonObject | undefined {
   let holder: Json | undefined = record;
   for (const name of path.slice(0, -1))
     holder = typeof holder === "object" && holder !== null ? (holder as JsonObject)[name] : undefined;
@@ -155,7 +155,7 @@ function holderOf(record: Json, path: readonly string[]): JsonObject | undefined
 
 function put(record: JsonObject, path: string, value: Json): void {
   const names = path.split(".");
-  const holder = holderOf(record, names);
+  const holder = getHolder(record, names);
   if (holder !== undefined) holder[names.at(-1)!] = value;
 }
 
@@ -168,7 +168,7 @@ function pathsIn(value: Json, depth = 3): string[][] {
 }
 
 function recordOf(name: string, source: Source): fc.Arbitrary<string> {
-  const templates = templatesOf(name, source);
+  const templates = getTemplates(name, source);
   const chosen = fc.record({
     template: fc.constantFrom(...templates),
     user: userId,
@@ -190,7 +190,7 @@ function recordOf(name: string, source: Source): fc.Arbitrary<string> {
     const paths = pathsIn(copy);
     for (const [at, value] of changes) {
       const path = paths[at % paths.length]!;
-      const holder = holderOf(copy, path);
+      const holder = getHolder(copy, path);
       if (holder === undefined) continue;
       if (value === undefined) delete holder[path.at(-1)!];
       else holder[path.at(-1)!] = structuredClone(value);

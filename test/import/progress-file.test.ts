@@ -20,7 +20,7 @@ const open = (folder: string) => new ImportProgress(folder, 1, "/events", {});
 const at = (line: number): FileProgress => ({ ...noProgress(), line });
 
 /** The log of small files, below the folder of the import. */
-function logOf(folder: string): string {
+function getLog(folder: string): string {
   const found = readdirSync(folder, { recursive: true, withFileTypes: true }).find(
     ({ name }) => name === "small-files",
   );
@@ -60,7 +60,7 @@ test("a cut-off last line costs nothing but itself, also when others follow", ()
     progress.write("one", at(1), { isSmall: true });
     progress.write("two", at(2), { isSmall: true });
   }
-  const log = logOf(folder);
+  const log = getLog(folder);
   writeFileSync(log, readFileSync(log, "utf8").slice(0, -9));
   {
     using progress = open(folder);

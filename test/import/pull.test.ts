@@ -162,7 +162,7 @@ test("a server that begins with the newest: oldest first, nothing lost where tim
     return { id: index + 1, name, filters: { properties: { type: "OR", values } } };
   });
   // Of the third, of one that cannot be computed here, and of one that was deleted.
-  const flagOf = (id: number, key: string, property: object) => ({
+  const getFlag = (id: number, key: string, property: object) => ({
     id,
     key,
     name: "",
@@ -170,9 +170,9 @@ test("a server that begins with the newest: oldest first, nothing lost where tim
     filters: { groups: [{ properties: [property], rollout_percentage: 100 }] },
   });
   const featureFlags = [
-    flagOf(11, "third", { key: "id", type: "cohort", value: 3 }),
-    flagOf(12, "in-order", { key: "id", type: "cohort", value: 2 }),
-    flagOf(13, "deleted", { key: "id", type: "cohort", value: 99 }),
+    getFlag(11, "third", { key: "id", type: "cohort", value: 3 }),
+    getFlag(12, "in-order", { key: "id", type: "cohort", value: 2 }),
+    getFlag(13, "deleted", { key: "id", type: "cohort", value: 99 }),
   ];
   const keys = new Set<string | null>();
   const server = Bun.serve({
@@ -226,7 +226,7 @@ test("a server that begins with the newest: oldest first, nothing lost where tim
 });
 
 test("a project without events: flags that would match other users are imported turned off", async () => {
-  const flagOf = (id: number, key: string, properties: object[]) => ({
+  const getFlag = (id: number, key: string, properties: object[]) => ({
     id,
     key,
     name: "",
@@ -241,13 +241,13 @@ test("a project without events: flags that would match other users are imported 
     { id: 2, name: "Listed", is_static: true },
   ];
   const featureFlags = [
-    flagOf(1, "plain", []),
+    getFlag(1, "plain", []),
     // Patterns run in linear time here.
-    flagOf(2, "ahead", [{ ...person, value: "(?=a)b" }]),
-    flagOf(3, "behind", [{ type: "flag", key: "2", value: true, operator: "flag_evaluates_to" }]),
-    flagOf(4, "in-order", [inCohort(1)]),
-    flagOf(5, "deleted", [inCohort(99)]),
-    flagOf(6, "listed", [inCohort(2)]),
+    getFlag(2, "ahead", [{ ...person, value: "(?=a)b" }]),
+    getFlag(3, "behind", [{ type: "flag", key: "2", value: true, operator: "flag_evaluates_to" }]),
+    getFlag(4, "in-order", [inCohort(1)]),
+    getFlag(5, "deleted", [inCohort(99)]),
+    getFlag(6, "listed", [inCohort(2)]),
   ];
   await using server = Bun.serve({
     port: 0,

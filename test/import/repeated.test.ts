@@ -13,7 +13,7 @@ import type { Json, JsonObject } from "../../src/lib/json.ts";
 import { ServerProcess } from "../support/server.ts";
 import { getLines, SampleProject } from "./samples.ts";
 
-function idsOf(format: RecordFormat, records: readonly JsonObject[]): string[] {
+function getIds(format: RecordFormat, records: readonly JsonObject[]): string[] {
   using counts = new SpilledCounts();
   const now = Date.UTC(2026, 0, 1) * 1_000;
   return records
@@ -83,7 +83,7 @@ describe("an id of the source counts with time, name and person", () => {
     ["events", [table("a", "u", "2024-01-02"), table("b", "u", "2024-01-02"), table("a", "v", "2024-01-02")]],
   ] as [RecordFormat, JsonObject[]][])
     test(format, () => {
-      const ids = idsOf(format, [...records, ...records]);
+      const ids = getIds(format, [...records, ...records]);
       expect(new Set(ids).size).toBe(records.length);
       expect(ids.slice(0, records.length)).toEqual(ids.slice(records.length));
     });
@@ -91,10 +91,10 @@ describe("an id of the source counts with time, name and person", () => {
   test("a uuid of the source is the event's", () => {
     const uuid = "0190f3a4-5c11-7000-8000-000000000001";
     const time = "2024-01-02 03:04:05";
-    expect(idsOf("posthog", [{ uuid, event: "a", distinct_id: "u", timestamp: time }])).toEqual([uuid]);
-    expect(idsOf("amplitude", [{ uuid, event_type: "a", user_id: "u", event_time: time }])).toEqual([uuid]);
+    expect(getIds("posthog", [{ uuid, event: "a", distinct_id: "u", timestamp: time }])).toEqual([uuid]);
+    expect(getIds("amplitude", [{ uuid, event_type: "a", user_id: "u", event_time: time }])).toEqual([uuid]);
     const umami = { website_id: "w", session_id: "s", event_id: uuid, created_at: time, url_path: "/" };
-    expect(idsOf("umami", [umami])).toEqual([uuid]);
+    expect(getIds("umami", [umami])).toEqual([uuid]);
   });
 
   test("samples", async () => {
@@ -136,7 +136,7 @@ describe("without an id the content counts, and how many equal records there are
         user_ltv: { revenue: 1 },
       }),
       ga4({ batch_event_index: "7", privacy_info: { ads_storage: "Yes" }, event_date: "20240501" }),
-    ].map((record) => idsOf("ga4", [record])[0]);
+    ].map((record) => getIds("ga4", [record])[0]);
     for (const other of others) expect(other).toBe(first);
     const different = [
       ga4({ stream_id: "2" }),
@@ -145,17 +145,17 @@ describe("without an id the content counts, and how many equal records there are
       ga4({ event_bundle_sequence_id: 3 }),
       ga4({ event_timestamp: "1714557600000002" }),
       ga4({ event_params: [] }),
-    ].map((record) => idsOf("ga4", [record])[0]);
+    ].map((record) => getIds("ga4", [record])[0]);
     expect(new Set([first, ...different]).size).toBe(different.length + 1);
   });
 
   test("two equal rows are two events, and the same two in another order", () => {
     const one = ga4();
     const other = ga4({ event_name: "f" });
-    const ids = idsOf("ga4", [one, one, other]);
+    const ids = getIds("ga4", [one, one, other]);
     expect(new Set(ids).size).toBe(3);
-    expect(idsOf("ga4", [other, one, one]).sort()).toEqual(ids.toSorted());
-    expect(idsOf("ga4", [one])).toEqual(ids.slice(0, 1));
+    expect(getIds("ga4", [other, one, one]).sort()).toEqual(ids.toSorted());
+    expect(getIds("ga4", [one])).toEqual(ids.slice(0, 1));
   });
 
   test("tables: columns in any order, numbers as text, empty cells", () => {
@@ -164,7 +164,7 @@ describe("without an id the content counts, and how many equal records there are
       { event: "e", distinct_id: "u", timestamp: at, plan: "7" },
       { plan: 7, timestamp: "2024-01-02T03:04:05Z", distinct_id: "u", event: "e", none: null, empty: "" },
       { event: "e", distinct_id: "u", timestamp: 1704164645, plan: "7", properties: "{}" },
-    ].map((record) => idsOf("events", [record as unknown as JsonObject])[0]);
+    ].map((record) => getIds("events", [record as unknown as JsonObject])[0]);
     for (const other of others) expect(other).toBe(first);
   });
 
@@ -187,16 +187,16 @@ describe("without an id the content counts, and how many equal records there are
       row({ meta: { key: ["plan", "it's"], value: ["pro", "1"] }, revenue_source_amount: "12.50" }),
       row({ meta: { "it's": "1", plan: "pro" }, revenue_source_amount: 12.5, currency: "\0\0\0" }),
       row({ props: '{"plan":"pro","it\'s":"1"}', revenue_source_amount: 12.5, country_code: "DE\\x00" }),
-    ].map((record) => idsOf("plausible", [record])[0]);
+    ].map((record) => getIds("plausible", [record])[0]);
     for (const other of others) expect(other).toBe(first);
     const different = [row({ "meta.key": ["plan"], "meta.value": ["pro"] }), row({}), row({ site_id: 2 })];
-    const ids = different.map((record) => idsOf("plausible", [record])[0]);
+    const ids = different.map((record) => getIds("plausible", [record])[0]);
     expect(new Set([first, ...ids]).size).toBe(different.length + 1);
   });
 
   test("a column of another notation: objects, booleans and decimals as text", () => {
     const of = (more: JsonObject) =>
-      idsOf("events", [{ event: "e", distinct_id: "u", timestamp: "2024-01-02", ...more }])[0];
+      getIds("events", [{ event: "e", distinct_id: "u", timestamp: "2024-01-02", ...more }])[0];
     expect(of({ tags: '["a", "b"]', on: "true", price: "1.50" })).toBe(
       of({ tags: ["a", "b"], on: true, price: 1.5 }),
     );
@@ -377,10 +377,10 @@ describe("what an older version has loaded is recognized", () => {
     // Source: version 0.2, which made the UUIDs of this row in CSV.
     const text = (ordinal: number) =>
       `content:${ordinal}:${canonicalString([1714557600000000, "pageview", ["17"], content])}`;
-    const idOf = (ordinal: number) =>
+    const getId = (ordinal: number) =>
       `018f3398-c100-7${Bun.randomUUIDv5(text(ordinal), importNamespace).slice(15)}`;
     const old: [RecordFormat, JsonObject, string, string] = ["plausible", row, "$pageview", "17"];
-    const { server, project } = await withOldEvents([old, old], [idOf(1), idOf(2)]);
+    const { server, project } = await withOldEvents([old, old], [getId(1), getId(2)]);
     await using _server = server;
     expect(await project.records([row, row, row])).toMatchObject({ accepted: 1, duplicate: 2 });
   }, 60_000);

@@ -10,13 +10,13 @@ import { temporaryFolder, until } from "../support/server.ts";
 /** The first batch has a thousand records, the others five thousand. */
 const records = 1_000 + 7 * 5_000;
 
-const uuidOf = (n: number) => `01900000-0000-7000-8000-${String(n).padStart(12, "0")}`;
+const getUuid = (n: number) => `01900000-0000-7000-8000-${String(n).padStart(12, "0")}`;
 
 function getFile(folder: string): string {
   const path = join(folder, "events.ndjson");
   const lines = Array.from({ length: records }, (_, n) =>
     JSON.stringify({
-      uuid: uuidOf(n),
+      uuid: getUuid(n),
       event: "seen",
       distinct_id: "a",
       timestamp: "2026-01-01T00:00:00Z",
@@ -115,7 +115,7 @@ test("of many files so many bytes at most are under way", async () => {
     writeFileSync(
       join(folder, `${n}.ndjson`),
       JSON.stringify({
-        uuid: uuidOf(n),
+        uuid: getUuid(n),
         event: "seen",
         distinct_id: "a",
         timestamp: "2026-01-01T00:00:00Z",

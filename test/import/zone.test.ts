@@ -48,7 +48,7 @@ describe("local times of Mixpanel are noticed", () => {
     event: "e",
     properties: { time: utc + shiftSeconds, mp_processing_time_ms: (utc + delaySeconds) * 1_000, ...more },
   });
-  const warningOf = (records: ReturnType<typeof record>[]) => {
+  const getWarning = (records: ReturnType<typeof record>[]) => {
     const times = new LocalTimes(now);
     for (const each of records) times.add(each);
     return times.warning;
@@ -57,28 +57,28 @@ describe("local times of Mixpanel are noticed", () => {
     Array.from({ length: count }, (_, at) => make(at));
 
   test("when all differ by the same quarters of an hour", () => {
-    expect(warningOf(many(5, (at) => record(7_200, at)))).toEqual(["mixpanel_local_time +02:00", 5]);
-    expect(warningOf(many(5, () => record(-9_900)))).toEqual(["mixpanel_local_time -02:45", 5]);
+    expect(getWarning(many(5, (at) => record(7_200, at)))).toEqual(["mixpanel_local_time +02:00", 5]);
+    expect(getWarning(many(5, () => record(-9_900)))).toEqual(["mixpanel_local_time -02:45", 5]);
     const api = record(3_600, 0, {
       mp_processing_time_ms: undefined,
       $mp_api_timestamp_ms: String(utc * 1_000),
     });
-    expect(warningOf([api])).toEqual(["mixpanel_local_time +01:00", 1]);
+    expect(getWarning([api])).toEqual(["mixpanel_local_time +01:00", 1]);
   });
 
   test("not when there is no difference, another one, or nothing to compare with", () => {
-    expect(warningOf(many(5, (at) => record(0, at)))).toBeUndefined();
-    expect(warningOf([record(7_200), record(3_600)])).toBeUndefined();
-    expect(warningOf([record(7_200), record(0)])).toBeUndefined();
-    expect(warningOf([record(480)])).toBeUndefined();
-    expect(warningOf([record(-15 * 3_600)])).toBeUndefined();
-    expect(warningOf([record(7_200, 0, { mp_processing_time_ms: null })])).toBeUndefined();
+    expect(getWarning(many(5, (at) => record(0, at)))).toBeUndefined();
+    expect(getWarning([record(7_200), record(3_600)])).toBeUndefined();
+    expect(getWarning([record(7_200), record(0)])).toBeUndefined();
+    expect(getWarning([record(480)])).toBeUndefined();
+    expect(getWarning([record(-15 * 3_600)])).toBeUndefined();
+    expect(getWarning([record(7_200, 0, { mp_processing_time_ms: null })])).toBeUndefined();
   });
 
   test("by the first records alone", () => {
     const first = many(comparedRecordsMax, () => record(7_200));
-    expect(warningOf([...first, record(0)])).toEqual(["mixpanel_local_time +02:00", comparedRecordsMax]);
-    expect(warningOf([...first.slice(1), record(0)])).toBeUndefined();
+    expect(getWarning([...first, record(0)])).toEqual(["mixpanel_local_time +02:00", comparedRecordsMax]);
+    expect(getWarning([...first.slice(1), record(0)])).toBeUndefined();
   });
 
   test("the warning names the option", () => {

@@ -215,7 +215,7 @@ describe("$set and $set_once beside the properties", () => {
 });
 
 describe("clicked elements get their own column", () => {
-  const chainOf = (json: string) => {
+  const getChain = (json: string) => {
     const event = stored(
       normalize(itemFromText(`{"event":"e","distinct_id":"d","properties":${json}}`), facts()),
     );
@@ -240,7 +240,7 @@ describe("clicked elements get their own column", () => {
     ],
     ["NUL", '{"$elements_chain":"a\\u0000:"}', "a\ufffd:", "{}"],
   ] as const) {
-    test(name, () => expect(chainOf(json)).toEqual({ chain, properties: left }));
+    test(name, () => expect(getChain(json)).toEqual({ chain, properties: left }));
   }
 });
 

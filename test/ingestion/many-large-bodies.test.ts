@@ -1,7 +1,7 @@
 /** Many large bodies of minimal events at once: each is answered, and the server's memory has a limit. */
 
 import { expect, test } from "bun:test";
-import { memoryOf, treeOf } from "../support/processes.ts";
+import { getMemory, getTree } from "../support/processes.ts";
 import { ServerProcess } from "../support/server.ts";
 
 const eventsPerBody = 600_000;
@@ -15,7 +15,7 @@ test("20 bodies of 600,000 events over 20 connections: 200 or 503 with Retry-Aft
   const body = Buffer.from(`{"api_key":"${server.initialized.project.api_key}","batch":[${all}]}`);
   let peakBytes = 0;
   const measure = setInterval(() => {
-    const bytes = treeOf(server.process.pid).reduce((sum, pid) => sum + memoryOf(pid), 0);
+    const bytes = getTree(server.process.pid).reduce((sum, pid) => sum + getMemory(pid), 0);
     peakBytes = Math.max(peakBytes, bytes);
   }, 100);
   try {

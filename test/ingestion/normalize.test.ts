@@ -252,7 +252,7 @@ test("halves of surrogate pairs become U+FFFD, wherever they are, and the event 
 });
 
 describe("uuids", () => {
-  const uuidOf = (uuid: unknown): Pick<CanonicalEvent, "uuid" | "hasGeneratedUuid"> => {
+  const getUuid = (uuid: unknown): Pick<CanonicalEvent, "uuid" | "hasGeneratedUuid"> => {
     const { uuid: text, hasGeneratedUuid } = stored(getOutcome(event({ uuid })));
     return { uuid: text, hasGeneratedUuid };
   };
@@ -262,15 +262,15 @@ describe("uuids", () => {
     ["without hyphens", uuidForm.replaceAll("-", "")],
     ["upper case without hyphens", uuidForm.replaceAll("-", "").toUpperCase()],
   ] as const) {
-    test(name, () => expect(uuidOf(given)).toEqual({ uuid: uuidForm, hasGeneratedUuid: false }));
+    test(name, () => expect(getUuid(given)).toEqual({ uuid: uuidForm, hasGeneratedUuid: false }));
   }
   for (const version of ["1", "4", "5", "7", "8", "f"]) {
     const uuid = `01a1fb87-8ea9-${version}1da-a728-780e77655af4`;
-    test(`version ${version}`, () => expect(uuidOf(uuid)).toEqual({ uuid, hasGeneratedUuid: false }));
+    test(`version ${version}`, () => expect(getUuid(uuid)).toEqual({ uuid, hasGeneratedUuid: false }));
   }
   for (const absent of [undefined, null, ""]) {
     test(`made for ${JSON.stringify(absent)}`, () =>
-      expect(uuidOf(absent)).toEqual({ uuid: generatedUuid, hasGeneratedUuid: true }));
+      expect(getUuid(absent)).toEqual({ uuid: generatedUuid, hasGeneratedUuid: true }));
   }
 });
 

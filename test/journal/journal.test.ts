@@ -177,14 +177,14 @@ describe("the journal", () => {
     const { journal } = await openJournal(temporaryFolder(), {}, disk);
     const half = 8 * 1024 * 1024;
     const ofBytes = (bytes: number) => entry("x".repeat(bytes - getLine(1, entry("")).length));
-    const syncsOf = async (sizes: number[]) => {
+    const getSyncs = async (sizes: number[]) => {
       const before = disk.syncCount;
       await Promise.all(sizes.map((bytes) => journal.append("realtime", [ofBytes(bytes)])));
       return disk.syncCount - before;
     };
-    expect(await syncsOf([half, half])).toBe(1);
-    expect(await syncsOf([half, half + 1])).toBe(2);
-    expect(await syncsOf([2 * half + 1, 1_000, 1_000])).toBe(2);
+    expect(await getSyncs([half, half])).toBe(1);
+    expect(await getSyncs([half, half + 1])).toBe(2);
+    expect(await getSyncs([2 * half + 1, 1_000, 1_000])).toBe(2);
     await journal.close();
   });
 

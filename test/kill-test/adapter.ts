@@ -33,4 +33,4 @@ export interface SentEvent {
 }
 
 /** Of the text of an event. */
-export const digestOf = (text: string): string => Bun.hash.xxHash64(text).toString(16);
+export const getDigest = (text: string): string => Bun.hash.xxHash64(text).toString(16);

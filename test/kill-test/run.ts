@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { randomFrom } from "../support/seeded-random.ts";
-import { type Adapter, digestOf, type RunningServer, type SentEvent } from "./adapter.ts";
+import { type Adapter, getDigest, type RunningServer, type SentEvent } from "./adapter.ts";
 import { described, isClean, judgeFiles, type Sent } from "./checker.ts";
 
 const { values } = parseArgs({
@@ -64,7 +64,7 @@ class Sender {
         sender: this.name,
         historical: this.historical,
         outcome,
-        events: events.map(({ id, number, text }) => ({ id, number, digest: digestOf(text) })),
+        events: events.map(({ id, number, text }) => ({ id, number, digest: getDigest(text) })),
       };
       appendFileSync(logFile, `${JSON.stringify(sent)}\n`);
     }

@@ -38,7 +38,7 @@ const operators: Record<string, string> = {
 };
 
 /** All mutants of a file, in the order of their places. */
-export function mutantsOf(name: string, text: string): Mutant[] {
+export function getMutants(name: string, text: string): Mutant[] {
   const mutants: Mutant[] = [];
   const replace = (start: number, end: number, to: string) => {
     mutants.push({

@@ -19,7 +19,7 @@ import {
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { randomFrom } from "../support/seeded-random.ts";
-import { type Mutant, mutantsOf } from "./mutants.ts";
+import { getMutants, type Mutant } from "./mutants.ts";
 
 const root = resolve(import.meta.dir, "../..");
 const count = Number(process.env.MUTANTS ?? 500);
@@ -105,7 +105,7 @@ const candidates: Candidate[] = subjects.flatMap(([folder, tests]) =>
     .filter((name) => name.endsWith(".ts"))
     .flatMap((name) => {
       const file = `${folder}/${name}`;
-      return mutantsOf(file, readFileSync(join(root, file), "utf8")).map((mutant) => ({
+      return getMutants(file, readFileSync(join(root, file), "utf8")).map((mutant) => ({
         ...mutant,
         file,
         tests,

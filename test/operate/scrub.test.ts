@@ -22,7 +22,7 @@ const corruptParts = (found: Scrub) =>
   found.parts.filter(({ damage: corruption }) => corruption.length > 0).map(({ part }) => part);
 
 /** Files below a folder whose names end so; the largest first. */
-function filesOf(folder: string, ending: string): string[] {
+function getFiles(folder: string, ending: string): string[] {
   return readdirSync(folder, { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(ending))
     .map((name) => join(folder, name))
@@ -84,7 +84,7 @@ describe("corruption is named", () => {
     // Of the newest segment only the end may be torn off; what is before it was acknowledged.
     ["journal", (dir) => corruptSegment(dir, (text) => text.replace('"noise":"', '"noise":"x'))],
     ["journal", (dir) => corruptSegment(dir, (text) => `x${text.slice(1)}`)],
-    ["archive", (dir) => corrupt(filesOf(join(dir, "journal", "archive"), ".zst")[0]!, (size) => size >> 1)],
+    ["archive", (dir) => corrupt(getFiles(join(dir, "journal", "archive"), ".zst")[0]!, (size) => size >> 1)],
     ["events", (dir) => corrupt(join(dir, "events.duckdb"), () => 12_288 + 100, 4_096)],
   ];
   for (const [index, [part, harm]] of cases.entries()) {

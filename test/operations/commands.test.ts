@@ -28,7 +28,7 @@ async function api(path: string): Promise<unknown> {
 }
 
 /** Members that `--json` has in their former form. */
-const formerOf = ({ cli }: Operation) => Object.keys(cli?.formerJson?.properties ?? {});
+const getFormer = ({ cli }: Operation) => Object.keys(cli?.formerJson?.properties ?? {});
 
 /** The results of a list of the API, without members that the command prints in another form. */
 function without(names: readonly string[], results: unknown[]): unknown[] {
@@ -86,7 +86,7 @@ describe("lists", () => {
       const fromDirectory = (await json(args, local())) as unknown[];
       expect(fromDirectory).toEqual((await json(args, remote())) as unknown[]);
       expect(fromDirectory.length).toBeGreaterThan(0);
-      const former = formerOf(of);
+      const former = getFormer(of);
       expect(without(former, fromDirectory)).toEqual(without(former, results));
       const people = await Promise.all([local(), remote()].map((where) => flagkeep([...args, ...where])));
       expect(people[0]!.stdout).toBe(people[1]!.stdout);

@@ -5,7 +5,7 @@ import { insertOrganization } from "../../src/accounts/organizations.ts";
 import { createKey } from "../../src/accounts/personal-keys.ts";
 import { createProject } from "../../src/accounts/projects.ts";
 import { createUser } from "../../src/accounts/users.ts";
-import { identityOf } from "../../src/accounts/webhooks/webhooks.ts";
+import { getIdentity } from "../../src/accounts/webhooks/webhooks.ts";
 import { TestServer } from "../support/management-server.ts";
 
 const path = "/api/projects/1/webhooks/";
@@ -35,8 +35,8 @@ test("is created, listed, changed and deleted; the secret and the URL's secret p
     string,
     string
   >;
-  expect(server.deps.secrets.open(identityOf({ projectId: 1 }, "URL"), stored.url!)).toBe(url);
-  expect(server.deps.secrets.open(identityOf({ projectId: 1 }, "secret"), stored.secret!)).toBe(secret);
+  expect(server.deps.secrets.open(getIdentity({ projectId: 1 }, "URL"), stored.url!)).toBe(url);
+  expect(server.deps.secrets.open(getIdentity({ projectId: 1 }, "secret"), stored.secret!)).toBe(secret);
   const rotated = await server.ask("POST", `${one}rotate_secret/`);
   expect([rotated.status, rotated.body.secret === secret]).toEqual([200, false]);
   const moved = await server.ask("PATCH", one, {

@@ -29,7 +29,7 @@ const sent = fc.record({
 });
 type Sent = typeof sent extends fc.Arbitrary<infer Value> ? Value : never;
 
-function itemOf(one: Sent, projectId: number): JournalItem {
+function getItem(one: Sent, projectId: number): JournalItem {
   const { name, distinctId, partner, historical } = one;
   if (one.isDeletion) {
     const details = { uuid: "", distinct_id: distinctId };
@@ -92,7 +92,7 @@ test("every row is as if all persons were read again in each step", () => {
     };
     for (const one of all) {
       if (step.length > 0 && step[0]!.historical !== one.historical) flush();
-      step.push(itemOf(one, projectId));
+      step.push(getItem(one, projectId));
       if (one.endsStep) flush();
     }
     flush();

@@ -138,7 +138,7 @@ export class Model {
     const [own, other] = ids;
     const isHistoryOfOther = other !== undefined && this.personless.has(other) && !this.personless.has(own!);
     const person: ModelPerson = {
-      uuid: uuidOf(`${event.projectId}:${isHistoryOfOther ? other : own}`),
+      uuid: getUuid(`${event.projectId}:${isHistoryOfOther ? other : own}`),
       ids,
       main: event.distinctId,
       mainIsAlias: false,
@@ -181,7 +181,7 @@ export class Model {
 }
 
 /** RFC 9562 version 5, by hand. */
-function uuidOf(name: string): string {
+function getUuid(name: string): string {
   const namespace = Buffer.from("932979b465c3442484670b66ec27bc22", "hex");
   const hash = createHash("sha1").update(namespace).update(name).digest().subarray(0, 16);
   hash[6] = (hash[6]! & 0x0f) | 0x50;

@@ -106,7 +106,7 @@ async function getEvents(distinctId: string, ...names: string[]) {
     `${names.join(", ")} of ${distinctId} are stored`,
   );
 }
-async function personOf(distinctId: string) {
+async function getPerson(distinctId: string) {
   const response = await server.api(`/api/projects/1/persons/?distinct_id=${encodeURIComponent(distinctId)}`);
   const { results } = (await response.json()) as {
     results: { distinct_ids: string[]; properties: Record<string, unknown> }[];
@@ -144,7 +144,7 @@ describe("posthog-js in a page on another origin", () => {
       }
       const events = await getEvents(id, "$pageview", "$feature_flag_called");
       expect(events[0]).toMatchObject({ event: "$pageview", person: null });
-      expect(await personOf(id)).toBeUndefined();
+      expect(await getPerson(id)).toBeUndefined();
       expect(failures).toEqual([]);
       expect(requests.every(({ url }) => url.startsWith(server.url))).toBe(true);
       const seen = requests.map(({ method, url, status }) => `${method} ${new URL(url).pathname} ${status}`);
@@ -196,7 +196,7 @@ describe("posthog-js in a page on another origin", () => {
       await run(page, `library.identify('${user}', { plan: 'pro' }, { first: 'yes' })`);
       await page.waitForFunction("library.isFeatureEnabled('pro-plan') === true");
       const person = await until(async () => {
-        const found = await personOf(user);
+        const found = await getPerson(user);
         return found?.distinct_ids.includes(id) === true && found;
       }, "both ids are one person");
       expect(person.properties).toMatchObject({ plan: "pro", first: "yes" });
@@ -245,10 +245,10 @@ describe("posthog-js in a page on another origin", () => {
         const { flags } = (await response.json()) as { flags: Record<string, { enabled: boolean }> };
         return flags.steady!.enabled;
       };
-      expect(await personOf(user)).toBeUndefined();
+      expect(await getPerson(user)).toBeUndefined();
       expect(await asked()).toBe(isOn(id));
       sending.resolve();
-      await until(() => personOf(user), "the person is made");
+      await until(() => getPerson(user), "the person is made");
       expect(await asked()).toBe(isOn(id));
       expect(failures).toEqual([]);
     },

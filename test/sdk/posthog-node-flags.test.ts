@@ -262,7 +262,7 @@ describe("events", () => {
 });
 
 describe("identity", () => {
-  const personOf = async (distinctId: string) => {
+  const getPerson = async (distinctId: string) => {
     const response = await server.api(
       `/api/projects/1/persons/?distinct_id=${encodeURIComponent(distinctId)}`,
     );
@@ -278,7 +278,7 @@ describe("identity", () => {
     posthog.identify({ distinctId: "ida", properties: { $set: { a: 2 }, $set_once: { b: 2 } } });
     await posthog.flush();
     const person = await until(async () => {
-      const found = await personOf("ida");
+      const found = await getPerson("ida");
       return found?.properties.a === 2 && found;
     }, "the properties are stored");
     expect(person.properties).toMatchObject({ a: 2, b: 1 });
@@ -291,7 +291,7 @@ describe("identity", () => {
     posthog.alias({ distinctId: "account-1", alias: "device-1" });
     await posthog.flush();
     const person = await until(async () => {
-      const found = await personOf("device-1");
+      const found = await getPerson("device-1");
       return found?.distinct_ids.length === 2 && found;
     }, "the ids are joined");
     expect(person.distinct_ids.toSorted()).toEqual(["account-1", "device-1"]);
@@ -306,7 +306,7 @@ describe("identity", () => {
     });
     await posthog.flush();
     await server.eventsWhenStored(1, "event=seen+anonymously");
-    expect(await personOf("ghost")).toBeUndefined();
+    expect(await getPerson("ghost")).toBeUndefined();
   });
 
   test("groupIdentify makes a group, an event that names one does not", async () => {

@@ -375,7 +375,7 @@ describe("layouts", () => {
     color: string | null;
     show_description: boolean | null;
   }
-  const tilesOf = (body: Json): Tile[] => {
+  const getTiles = (body: Json): Tile[] => {
     const tiles = body.tiles as Tile[];
     for (const tile of tiles) expect(findProblems(tile as unknown as Json, tileShape)).toEqual([]);
     return tiles;
@@ -389,18 +389,18 @@ describe("layouts", () => {
       created.push(await done("POST", insights.path, { name, query: pageviews, dashboards: [dashboard] }));
     }
     const [placed, moved, unmanaged] = created.map(({ id }) => id as number);
-    const read = async () => tilesOf(await done("GET", path));
-    const tileOf = async (insight: number | undefined) =>
+    const read = async () => getTiles(await done("GET", path));
+    const getTile = async (insight: number | undefined) =>
       (await read()).find((tile) => tile.insight?.id === insight)!;
     const layouts = (y: number) => ({ sm: { x: 0, y, w: 6, h: 5, minW: 3 }, xs: { x: 0, y, w: 1, h: 5 } });
 
     // A color that is not declared is sent as an empty one.
-    const first = tilesOf(
+    const first = getTiles(
       await done("PATCH", path, {
         tiles: [
-          { id: (await tileOf(moved)).id, color: "blue", layouts: layouts(5), show_description: true },
+          { id: (await getTile(moved)).id, color: "blue", layouts: layouts(5), show_description: true },
           { color: "", layouts: layouts(0), text: { body: "# Title" }, show_description: null },
-          { id: (await tileOf(placed)).id, color: "", layouts: layouts(9), show_description: null },
+          { id: (await getTile(placed)).id, color: "", layouts: layouts(9), show_description: null },
         ],
       }),
     );
@@ -414,7 +414,7 @@ describe("layouts", () => {
 
     // A text is changed by its tile, another one is added, and a layout that is not declared is left.
     const text = first[1]!;
-    const second = tilesOf(
+    const second = getTiles(
       await done("PATCH", path, {
         tiles: [
           { id: text.id, color: "", text: { body: "# Other" } },
@@ -431,14 +431,14 @@ describe("layouts", () => {
 
     // An insight that was removed from the dashboard is added again.
     await done("PATCH", `${insights.path}${placed}/`, { dashboards: [] });
-    expect(await tileOf(placed)).toBeUndefined();
+    expect(await getTile(placed)).toBeUndefined();
     const { dashboards: known } = await done("GET", `${insights.path}${placed}/`);
     await done("PATCH", `${insights.path}${placed}/`, { dashboards: [...(known as number[]), dashboard] });
-    expect((await tileOf(placed)).layouts).toEqual({});
+    expect((await getTile(placed)).layouts).toEqual({});
 
     // Destroying the layout removes texts and clears layouts.
     const rest = await read();
-    const left = tilesOf(
+    const left = getTiles(
       await done("PATCH", path, {
         tiles: rest
           .filter((tile) => tile.text !== null || Object.keys(tile.layouts).length > 0)

@@ -1,7 +1,7 @@
 /** Senders over several nodes that write down what was acknowledged, and the judgement on what is stored at the end. */
 
 import { expect } from "bun:test";
-import { digestOf } from "../kill-test/adapter.ts";
+import { getDigest } from "../kill-test/adapter.ts";
 import { described, isClean, judge, type Sent, type Stored } from "../kill-test/checker.ts";
 import type { TestCluster } from "./cluster.ts";
 import { until } from "./server.ts";
@@ -81,7 +81,7 @@ export class ClusterLoad {
         sender,
         historical,
         outcome: isAcknowledged ? "acknowledged" : "unknown",
-        events: events.map(({ id, number: its, text }) => ({ id, number: its, digest: digestOf(text) })),
+        events: events.map(({ id, number: its, text }) => ({ id, number: its, digest: getDigest(text) })),
       });
       await Bun.sleep(pauseMs);
     }
@@ -141,7 +141,7 @@ export async function expectAllOnce(cluster: TestCluster, log: readonly Sent[]):
       id: String(id),
       sender: String(sender),
       number: Number(number),
-      digest: digestOf(String(text)),
+      digest: getDigest(String(text)),
     }),
   );
   const report = judge(log, stored);

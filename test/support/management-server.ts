@@ -134,7 +134,7 @@ export class TestServer implements Disposable {
     const pathname = new URL(path, "http://localhost").pathname.replace(/\/$/, "");
     const known = this.routes
       .flatMap((route) => [route.path, ...route.aliases].map((known) => ({ route, known })))
-      .filter(({ known }) => patternOf(known).test(pathname))
+      .filter(({ known }) => getPattern(known).test(pathname))
       .sort((a, b) => a.known.split(":").length - b.known.split(":").length);
     const exact = known.filter((candidate) => candidate.known === known[0]?.known);
     const route = exact.find((candidate) => candidate.route.method === method)?.route;
@@ -193,6 +193,6 @@ export async function withFlags(...bodies: object[]) {
   return server;
 }
 
-function patternOf(path: string): RegExp {
+function getPattern(path: string): RegExp {
   return new RegExp(`^${path.replace(/:\w+/g, "[^/]+")}$`);
 }

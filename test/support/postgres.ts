@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { SQL } from "bun";
 import { freePort } from "./ports.ts";
-import { childrenOf } from "./processes.ts";
+import { getChildren } from "./processes.ts";
 import { until } from "./server.ts";
 import { installedProgram, isAllowed, testWhen } from "./skipped.ts";
 
@@ -136,7 +136,7 @@ export class TestPostgres implements AsyncDisposable {
   }
 
   private children(): number[] {
-    return childrenOf(this.process!.pid);
+    return getChildren(this.process!.pid);
   }
 
   /** Starts it again on the same port and folder, after a kill if it still runs. */

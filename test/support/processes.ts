@@ -3,12 +3,12 @@
 import { readdirSync, readFileSync } from "node:fs";
 
 /** Ids of the processes that a process has started and that were not reaped. */
-export function childrenOf(pid: number): number[] {
+export function getChildren(pid: number): number[] {
   const all = readdirSync("/proc").map(Number).filter(Number.isInteger);
-  return all.filter((one) => parentOf(one) === pid).sort((a, b) => a - b);
+  return all.filter((one) => getParent(one) === pid).sort((a, b) => a - b);
 }
 
-function parentOf(pid: number): number | undefined {
+function getParent(pid: number): number | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
     // Behind the name, which may hold anything: the state, then the parent.
@@ -20,12 +20,12 @@ function parentOf(pid: number): number | undefined {
 }
 
 /** A process and those that it and its children have started. */
-export function treeOf(pid: number): number[] {
-  return [pid, ...childrenOf(pid).flatMap(treeOf)];
+export function getTree(pid: number): number[] {
+  return [pid, ...getChildren(pid).flatMap(getTree)];
 }
 
 /** Resident bytes of a process; 0 once it has ended. */
-export function memoryOf(pid: number): number {
+export function getMemory(pid: number): number {
   try {
     const status = readFileSync(`/proc/${pid}/status`, "utf8");
     return Number(/^VmRSS:\s*(\d+)/m.exec(status)?.[1] ?? 0) * 1024;

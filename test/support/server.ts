@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Subprocess } from "bun";
-import { childrenOf } from "./processes.ts";
+import { getChildren } from "./processes.ts";
 
 export const executable =
   process.env.FLAGKEEP_TEST_EXECUTABLE ?? resolve(import.meta.dir, "../../dist/flagkeep");
@@ -238,12 +238,12 @@ export class ServerProcess implements AsyncDisposable {
 
   /** Process ids of the engine. */
   async enginePids(): Promise<number[]> {
-    return childrenOf(this.process.pid).filter((pid) => hasArgument(pid, "engine-process"));
+    return getChildren(this.process.pid).filter((pid) => hasArgument(pid, "engine-process"));
   }
 
   /** Process ids of the HTTP workers. */
   async workerPids(): Promise<number[]> {
-    return childrenOf(this.process.pid).filter((pid) => hasArgument(pid, "worker-process"));
+    return getChildren(this.process.pid).filter((pid) => hasArgument(pid, "worker-process"));
   }
 
   /** Processor time that the engine has taken so far, in seconds: it grows while queries run. */

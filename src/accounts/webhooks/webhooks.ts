@@ -39,7 +39,7 @@ export interface WebhookTarget extends Webhook {
 }
 
 /** What an encrypted column belongs to. */
-export const identityOf = ({ projectId }: { projectId: number }, column: "URL" | "secret") =>
+export const getIdentity = ({ projectId }: { projectId: number }, column: "URL" | "secret") =>
   `${column} of a webhook of project ${projectId}`;
 
 /** Path segments of this length are probably secrets, as in the URLs of Slack and Discord. */
@@ -74,8 +74,8 @@ export function findWebhook(db: Reading, projectId: number, id: number): Webhook
 export function openTarget({ metadata, secrets }: WebhookDeps, id: number): WebhookTarget | undefined {
   const row = metadata.db.select().from(webhook).where(eq(webhook.id, id)).get();
   if (row === undefined) return undefined;
-  const url = secrets.open(identityOf(row, "URL"), row.url);
-  const secret = secrets.open(identityOf(row, "secret"), row.secret);
+  const url = secrets.open(getIdentity(row, "URL"), row.url);
+  const secret = secrets.open(getIdentity(row, "secret"), row.secret);
   return url === undefined || secret === undefined ? undefined : { ...row, url, secret };
 }
 
@@ -102,9 +102,9 @@ export function createWebhook(
         createdById: getCreatorId(of.by),
         createdAt: of.now,
         updatedAt: of.now,
-        url: secrets.seal(identityOf(of, "URL"), fields.url),
+        url: secrets.seal(getIdentity(of, "URL"), fields.url),
         shownUrl: maskUrl(fields.url),
-        secret: secrets.seal(identityOf(of, "secret"), secret),
+        secret: secrets.seal(getIdentity(of, "secret"), secret),
       })
       .returning()
       .get();
@@ -128,7 +128,9 @@ export function updateWebhook(
     // A new subscriber of weekly summaries starts with the next week.
     const isNewSubscriber =
       fields.events?.includes("weekly_summary") === true && !before.events.includes("weekly_summary");
-    const address = isNewUrl ? { url: secrets.seal(identityOf(of, "URL"), url), shownUrl: maskUrl(url) } : {};
+    const address = isNewUrl
+      ? { url: secrets.seal(getIdentity(of, "URL"), url), shownUrl: maskUrl(url) }
+      : {};
     const row = t
       .update(webhook)
       .set({ ...others, ...address, ...(isNewSubscriber ? { summaryWeek: "" } : {}), updatedAt: of.now })
@@ -152,7 +154,7 @@ export function rotateWebhookSecret(
     const before = getRow(t, of.projectId, of.id);
     const row = t
       .update(webhook)
-      .set({ secret: secrets.seal(identityOf(of, "secret"), secret), updatedAt: of.now })
+      .set({ secret: secrets.seal(getIdentity(of, "secret"), secret), updatedAt: of.now })
       .where(eq(webhook.id, before.id))
       .returning()
       .get();

@@ -34,7 +34,7 @@ export function getBreakdown(store: EventSql, query: JsonObject): Breakdown | un
   if (columns.length === 1) {
     return { sql: columns[0]!, parse: (value) => value ?? noValue, label: (value) => value ?? "None" };
   }
-  const parse = (value: string | null) => valuesOf(value, columns.length);
+  const parse = (value: string | null) => getValues(value, columns.length);
   return {
     sql: columns.map((column) => `coalesce(hex(${column}), '${absent}')`).join(` || '${separator}' || `),
     parse,
@@ -49,7 +49,7 @@ export function getBreakdown(store: EventSql, query: JsonObject): Breakdown | un
 const absent = "-";
 const separator = ",";
 
-function valuesOf(joined: string | null, count: number): string[] {
+function getValues(joined: string | null, count: number): string[] {
   // As in PostHog, each value of the combined rest is the placeholder.
   if (joined === null || joined === otherValues) return Array.from({ length: count }, () => otherValues);
   return joined

@@ -11,7 +11,7 @@ import { getConditions, objectsIn, type TrendsRequest } from "./event-source.ts"
 import type { ExperimentRequest, ExperimentSums, ExposureCount, MetricSums } from "./experiment.ts";
 import { DayMapping } from "./experiment-days.ts";
 import { MetricSqlBuilder } from "./experiment-metric-sql.ts";
-import { lookbackOf, type MetricSql, sourcesOf, sumColumns, sumNames, toSums } from "./experiment-sums.ts";
+import { getLookback, getSources, type MetricSql, sumColumns, sumNames, toSums } from "./experiment-sums.ts";
 
 const quarterMicros = 900_000_000;
 
@@ -158,10 +158,10 @@ class ExperimentSql {
       `CASE WHEN ${isExposure.join(" AND ")} AND ${variant} IN (${known}) THEN ${variant} END AS variant`,
       ...[...this.builder.columns].map(([sql, name]) => `${sql} AS ${name}`),
     ];
-    const sources = [exposure, activation, ...metrics.flatMap(sourcesOf)];
+    const sources = [exposure, activation, ...metrics.flatMap(getSources)];
     const readsPersons = sources.some((source) => objectsIn(source?.properties).some(isAboutPerson));
     const join = readsPersons ? dialect.personOfEvent(this.projectId) : dialect.ownerOfEvent(this.projectId);
-    const lookback = Math.max(0, ...metrics.map(lookbackOf));
+    const lookback = Math.max(0, ...metrics.map(getLookback));
     const within = [
       `e.project_id = ${this.projectId}`,
       `${dialect.time("e")} >= ${dialect.timestamp(start - lookback)}`,

@@ -18,7 +18,7 @@ export interface MetricSql {
 }
 
 /** Sums of a metric by name: of one column of `measured`, or of the product of two. */
-function sumsOf({ columns, steps = 1 }: MetricSql): Record<string, [string, string?]> {
+function getSums({ columns, steps = 1 }: MetricSql): Record<string, [string, string?]> {
   return {
     n: ["n"],
     y: ["y"],
@@ -29,11 +29,11 @@ function sumsOf({ columns, steps = 1 }: MetricSql): Record<string, [string, stri
   };
 }
 
-export const sumNames = (metric: MetricSql): string[] => Object.keys(sumsOf(metric));
+export const sumNames = (metric: MetricSql): string[] => Object.keys(getSums(metric));
 
 /** SQL of what is summed, in the order of the names. */
 export const sumColumns = (metric: MetricSql, index: number): string[] =>
-  Object.values(sumsOf(metric)).map((columns) => columns.map((name) => `${name}_${index}`).join(" * "));
+  Object.values(getSums(metric)).map((columns) => columns.map((name) => `${name}_${index}`).join(" * "));
 
 export function toSums(
   variant: string,
@@ -57,7 +57,7 @@ export function toSums(
 }
 
 /** The events that a metric reads. */
-export function sourcesOf(metric: MetricRequest): MetricSource[] {
+export function getSources(metric: MetricRequest): MetricSource[] {
   switch (metric.type) {
     case "mean":
       return [metric.source];
@@ -71,5 +71,5 @@ export function sourcesOf(metric: MetricRequest): MetricSource[] {
 }
 
 /** The time before an exposure that a metric reads, for CUPED. */
-export const lookbackOf = (metric: MetricRequest) =>
+export const getLookback = (metric: MetricRequest) =>
   metric.type === "mean" || (metric.type === "funnel" && metric.isOrdered) ? (metric.lookbackMicros ?? 0) : 0;

@@ -4,7 +4,7 @@
 export const formulaLengthMax = 200;
 
 /** Computes a formula from the values of series, by their position. */
-export type Expression = (amountOf: (series: number) => number) => number;
+export type Expression = (getAmount: (series: number) => number) => number;
 
 type Operation = (one: number, other: number) => number;
 const sums: Record<string, Operation> = { "+": (a, b) => a + b, "-": (a, b) => a - b };
@@ -20,7 +20,7 @@ const tokens = /\s*(?:(\d+(?:\.\d+)?|\.\d+)|([A-Za-z])(?![A-Za-z0-9_])|([-+*/%()
 /** The formula over so many series; undefined if it is invalid. */
 export function parseFormula(text: string, seriesCount: number): Expression | undefined {
   if (text.length > formulaLengthMax) return undefined;
-  const found = tokensOf(text);
+  const found = getTokens(text);
   if (found === undefined) return undefined;
   let position = 0;
   const take = (names: Record<string, Operation>): Operation | undefined => {
@@ -64,7 +64,7 @@ export function parseFormula(text: string, seriesCount: number): Expression | un
 }
 
 /** Letters in capitals, as PostHog reads them. */
-function tokensOf(text: string): string[] | undefined {
+function getTokens(text: string): string[] | undefined {
   const found: string[] = [];
   tokens.lastIndex = 0;
   while (tokens.lastIndex < text.length) {

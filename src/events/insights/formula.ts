@@ -60,11 +60,11 @@ export function withFormulas(
   return formulas.flatMap((formula, order) =>
     [...byValue.values()]
       .map((group) => applied(formula, order, { group, hasBreakdown, isOnly: formulas.length === 1 }))
-      .sort((one, other) => figureOf(other) - figureOf(one)),
+      .sort((one, other) => getFigure(other) - getFigure(one)),
   );
 }
 
-const figureOf = ({ aggregated_value: figure, count }: JsonObject) => Number(figure ?? count);
+const getFigure = ({ aggregated_value: figure, count }: JsonObject) => Number(figure ?? count);
 
 /** One formula over the results of one breakdown value. */
 function applied(
@@ -76,7 +76,7 @@ function applied(
   const bySeries = new Map(
     group.map((result) => [(result.action as { order: number }).order, result] as const),
   );
-  const amountOf = (amount: (result: JsonObject) => unknown): number => {
+  const getAmount = (amount: (result: JsonObject) => unknown): number => {
     const value = expression((series) => {
       const result = bySeries.get(series);
       return result === undefined ? 0 : Number(amount(result));
@@ -84,7 +84,7 @@ function applied(
     return Number.isFinite(value) ? value : 0;
   };
   const data = (first.data as number[]).map((_, index) =>
-    amountOf(({ data: own }) => (own as number[])[index]),
+    getAmount(({ data: own }) => (own as number[])[index]),
   );
   const value = String(first.label);
   const name = customName ?? `Formula (${text})`;
@@ -96,7 +96,7 @@ function applied(
     data,
     count: data.reduce((sum, value) => sum + value, 0),
     ...("aggregated_value" in first
-      ? { aggregated_value: amountOf(({ aggregated_value: figure }) => figure) }
+      ? { aggregated_value: getAmount(({ aggregated_value: figure }) => figure) }
       : {}),
   };
 }

@@ -27,7 +27,7 @@ import {
   startsReached,
   stepsReached,
 } from "./funnel-sql.ts";
-import { averageOf, medianOf, withOthers } from "./ordered-funnel.ts";
+import { getAverage, getMedian, withOthers } from "./ordered-funnel.ts";
 import { getBuckets, type Interval, type Range } from "./trend-range.ts";
 import { breakdownLimit } from "./validate-query.ts";
 
@@ -154,7 +154,7 @@ async function stepRows(store: EventSql, funnel: Funnel, found: string): Promise
       own.flatMap((durationMs, step): StepRow[] =>
         durationMs.length === 0
           ? []
-          : [[value, step, durationMs.length, averageOf(durationMs) / 1e6, medianOf(durationMs) / 1e6]],
+          : [[value, step, durationMs.length, getAverage(durationMs) / 1e6, getMedian(durationMs) / 1e6]],
       ),
     );
   }

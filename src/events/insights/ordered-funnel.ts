@@ -61,15 +61,15 @@ async function walkSorted(
     const chunk = await result.fetchChunk();
     if (chunk === null || chunk.rowCount === 0) break;
     const rows = chunk.rowCount;
-    const bytesOf = (column: number, bytes: number) => {
+    const getBytes = (column: number, bytes: number) => {
       const data = duckdb.vector_get_data(duckdb.data_chunk_get_vector(chunk.chunk, column), rows * bytes);
       return [data.buffer, data.byteOffset] as const;
     };
-    const positions = new Int32Array(...bytesOf(0, 8), rows * 2);
-    const who = new Int32Array(...bytesOf(1, 16), rows * 4);
-    const moments = new Float64Array(...bytesOf(2, 8), rows);
-    const isSteps = new Int32Array(...bytesOf(3, 4), rows);
-    const arrivals = new Float64Array(...bytesOf(4, 8), rows);
+    const positions = new Int32Array(...getBytes(0, 8), rows * 2);
+    const who = new Int32Array(...getBytes(1, 16), rows * 4);
+    const moments = new Float64Array(...getBytes(2, 8), rows);
+    const isSteps = new Int32Array(...getBytes(3, 4), rows);
+    const arrivals = new Float64Array(...getBytes(4, 8), rows);
     const values = hasValues ? chunk.getColumnVector(5) : undefined;
     for (let row = 0; row < rows; row++) {
       const at = 4 * row;
@@ -226,12 +226,12 @@ function compareStrings(one: string | null, other: string | null): number {
 }
 
 /** Requires at least one time. */
-export function averageOf(times: StepTimes): number {
+export function getAverage(times: StepTimes): number {
   return times.reduce((sum, time) => sum + time, 0) / times.length;
 }
 
 /** Requires at least one time; the mean of the two middle ones for an even number. */
-export function medianOf(times: StepTimes): number {
+export function getMedian(times: StepTimes): number {
   const sorted = Float64Array.from(times).sort();
   const middle = (sorted.length - 1) / 2;
   const below = sorted[Math.floor(middle)]!;

@@ -167,10 +167,10 @@ async function computeSeries(store: EventSql, series: Series): Promise<JsonObjec
       amountsSql(dialect, { found, output: counted, limit, once, ranking }),
     )) as Amount[];
   };
-  const startOf = (unit: Interval) => dialect.startOf(unit, "local_time", range.weekStartDay);
+  const getStart = (unit: Interval) => dialect.startOf(unit, "local_time", range.weekStartDay);
   const dataByValue = async () => {
-    if (days === undefined) return perBucket(series, await amountsBy(startOf(interval), range));
-    const found = getFound(startOf(activeUnit(interval)), lookBack(range, interval, days));
+    if (days === undefined) return perBucket(series, await amountsBy(getStart(interval), range));
+    const found = getFound(getStart(activeUnit(interval)), lookBack(range, interval, days));
     const changes = (await store.rows(
       changesSql(dialect, { ...withRanks(dialect, found, limit, ranking), days }),
     )) as Change[];

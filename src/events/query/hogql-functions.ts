@@ -6,16 +6,16 @@
 /** A function of the clock's time: of the project's zone, or of the zone in a further argument. */
 const ofClock = (sql: string): string[] => [
   sql,
-  sql.replaceAll("@1", `timezone(_${argumentsOf(sql) + 1}, @1)`),
+  sql.replaceAll("@1", `timezone(_${getArguments(sql) + 1}, @1)`),
 ];
 
 /** The same for functions whose result is an instant. */
 const toInstant = (sql: string): string[] => [
   sql,
-  `timezone(_${argumentsOf(sql) + 1}, ${sql.replaceAll("@1", `timezone(_${argumentsOf(sql) + 1}, @1)`)})`,
+  `timezone(_${getArguments(sql) + 1}, ${sql.replaceAll("@1", `timezone(_${getArguments(sql) + 1}, @1)`)})`,
 ];
 
-const argumentsOf = (sql: string): number =>
+const getArguments = (sql: string): number =>
   Math.max(...[...sql.matchAll(/[_@#](\d)/g)].map(([, at]) => Number(at)));
 
 /** By name in lower case; of several forms, the one with as many arguments is used. */

@@ -46,17 +46,17 @@ export function withTextComparison(node: Node): void {
   if (node.class !== "COMPARISON" && !isList) return;
   const parent = (isList ? node.children : node) as Node;
   const names = isList ? Object.keys(parent) : ["left", "right"];
-  const members = names.filter((name) => memberOf(parent[name] as Node) !== undefined);
+  const members = names.filter((name) => getMember(parent[name] as Node) !== undefined);
   const others = names
     .filter((name) => !members.includes(name))
     .map((name) => getConstant(parent[name] as Node));
   const areStrings = others.length > 0 && others.every((value) => typeof value === "string");
   if (!areStrings || others.every((value) => isJson(value as string))) return;
-  for (const name of members) parent[name] = memberOf(parent[name] as Node);
+  for (const name of members) parent[name] = getMember(parent[name] as Node);
 }
 
 /** `properties.plan`, `e.properties.plan` and `properties['plan']` as a string. */
-function memberOf(node: Node): Node | undefined {
+function getMember(node: Node): Node | undefined {
   const ofColumn = node.type === "ARRAY_EXTRACT" ? ((node.children as Node[])[0] as Node) : node;
   const names = (ofColumn.class === "COLUMN_REF" ? ofColumn.column_names : []) as string[];
   const at = names.slice(0, 2).findIndex((name) => fold(name) === "properties");

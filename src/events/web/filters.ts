@@ -41,7 +41,7 @@ function countryAmong({ dialect, eventProperties }: EventSql, { value }: JsonObj
   const wanted = (Array.isArray(value) ? value : [value]).filter((one) => typeof one === "string");
   const zone = stringAt(dialect, eventProperties, "$timezone");
   const cases = wanted.flatMap((country) => {
-    const zones = zonesOf(country).map(dialect.text);
+    const zones = getZones(country).map(dialect.text);
     return zones.length === 0 ? [] : [`WHEN ${zone} IN (${zones.join(", ")}) THEN ${dialect.text(country)}`];
   });
   const sent = stringAt(dialect, eventProperties, "$geoip_country_code");
@@ -81,7 +81,7 @@ const byCountry = new Map(
 );
 
 /** The zones of a country, by its two-letter code; empty if unknown. */
-export const zonesOf = (country: string): readonly string[] => byCountry.get(country.toUpperCase()) ?? [];
+export const getZones = (country: string): readonly string[] => byCountry.get(country.toUpperCase()) ?? [];
 
 /** A table of all zones (`name`) and their countries (`value`). */
 export function zoneTable(dialect: SqlDialect): string {

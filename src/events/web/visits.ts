@@ -205,7 +205,7 @@ interface RangePart {
 export function inRanges({ dialect }: EventSql, { request, current, previous }: WebQuery) {
   const within = (range: Range) => rangeSql(dialect, range, request).within.join(" AND ");
   const whereIn = (range: Range) => `e.project_id = ${request.projectId} AND ${within(range)}`;
-  const all = previous === undefined ? current : spanOf(previous, current);
+  const all = previous === undefined ? current : getSpan(previous, current);
   const where =
     previous === undefined
       ? whereIn(current)
@@ -227,6 +227,6 @@ export function inRanges({ dialect }: EventSql, { request, current, previous }: 
 }
 
 /** The range from the start of one to the end of another, later one. */
-const spanOf = ({ from, fromMs }: Range, { to, toMs, weekStartDay }: Range): Range => {
+const getSpan = ({ from, fromMs }: Range, { to, toMs, weekStartDay }: Range): Range => {
   return { from, fromMs, to, toMs, weekStartDay };
 };

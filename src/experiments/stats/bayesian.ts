@@ -87,8 +87,8 @@ export function betaPosterior(
     beta: 1 + n - successes,
   }));
   const chance = chanceGreater(t!, c!);
-  const meanC = meanOf(c!);
-  const meanT = meanOf(t!);
+  const meanC = getMean(c!);
+  const meanT = getMean(t!);
   const up =
     meanT * chanceGreater({ ...t!, alpha: t!.alpha + 1 }, c!) -
     meanC * chanceGreater(t!, { ...c!, alpha: c!.alpha + 1 });
@@ -107,7 +107,7 @@ export function betaPosterior(
   };
 }
 
-function meanOf({ alpha, beta }: Beta): number {
+function getMean({ alpha, beta }: Beta): number {
   return alpha / (alpha + beta);
 }
 

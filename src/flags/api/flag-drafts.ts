@@ -164,13 +164,13 @@ export async function getBlastRadius(
 ): Promise<Static<typeof DraftBlastRadius>> {
   const filters = checkingAsSaving(deps, projectId)(sent, key);
   const groups = getGroups(filters);
-  const typeOf = (group: JsonObject) => getGroupType(group, filters);
+  const getType = (group: JsonObject) => getGroupType(group, filters);
   const populations: Static<typeof DraftBlastRadius>["populations"] = [];
   const sets: Static<typeof DraftBlastRadius>["sets"] = [];
-  for (const type of new Set(groups.length === 0 ? [null] : groups.map(typeOf))) {
+  for (const type of new Set(groups.length === 0 ? [null] : groups.map(getType))) {
     const own = groups
       .map((group, index) => ({ group, index }))
-      .filter(({ group }) => typeOf(group) === type);
+      .filter(({ group }) => getType(group) === type);
     const part = { ...filters, groups: own.map(({ group }) => group as Json) };
     const question = parseBlastRadius({ filters: part, key, group_type_index: type }, (one) => one);
     const {

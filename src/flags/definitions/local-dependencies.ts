@@ -24,7 +24,7 @@ export function dependencyRenderer(flags: readonly FlagDefinition[]): (filters: 
   const { ordered, resolutions } = orderByDependency(nodes);
   const ranks = new Map(ordered.map(({ id }, rank) => [id, rank]));
 
-  const chainOf = (target: Node): string[] => {
+  const getChain = (target: Node): string[] => {
     if (!target.active) return [target.key];
     if (resolutions.get(target.id) !== "ok") return [];
     return dependenciesFrom(target, nodes)
@@ -38,7 +38,7 @@ export function dependencyRenderer(flags: readonly FlagDefinition[]): (filters: 
       const id = wholeNumber(property.key);
       const target = id === undefined ? undefined : nodes.get(id);
       if (target === undefined) return { ...property, dependency_chain: [] };
-      return { ...property, key: target.key, dependency_chain: chainOf(target) };
+      return { ...property, key: target.key, dependency_chain: getChain(target) };
     });
 }
 

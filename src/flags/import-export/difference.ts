@@ -33,12 +33,12 @@ function itemDifferences(
   kind: ItemDifference["kind"],
   before: readonly JsonObject[],
   after: readonly JsonObject[],
-  nameOf: (item: JsonObject) => string,
+  getName: (item: JsonObject) => string,
 ): ItemDifference[] {
   // Cohorts may share a name; they are compared in order.
-  const known = Map.groupBy(before, nameOf);
+  const known = Map.groupBy(before, getName);
   return after.flatMap((item): ItemDifference[] => {
-    const name = nameOf(item);
+    const name = getName(item);
     const old = known.get(name)?.shift();
     if (old === undefined) return [{ kind, name, change: "created", members: [] }];
     const members = memberDifferences(old, item, "");

@@ -121,12 +121,12 @@ class Import {
     const effective = updated.filter(
       ({ members }) => !members.every(({ path }) => isHarmless(path.split(/[.[]/)[0]!)),
     );
-    const idsOf = (wanted: ItemDifference["kind"], ids: ReadonlyMap<string, number>) =>
+    const getIds = (wanted: ItemDifference["kind"], ids: ReadonlyMap<string, number>) =>
       effective.filter(({ kind }) => kind === wanted).map(({ name }) => ids.get(name)!);
     const dependents = protectedDependents(this.deps, {
       projectId,
-      flagIds: idsOf("flag", this.writer.flagIds),
-      cohortIds: idsOf("cohort", this.writer.cohortIds),
+      flagIds: getIds("flag", this.writer.flagIds),
+      cohortIds: getIds("cohort", this.writer.cohortIds),
     });
     const changed = [...flags.map(({ name }) => name), ...dependents.map(({ key }) => key)];
     return [...new Set(changed)].filter((key) => wereProtected.has(key)).sort();
@@ -172,9 +172,9 @@ class Import {
   /** A cycle is rejected here, or when the item that closes it is written. */
   private inOrder<Item extends JsonObject>(
     items: readonly Item[],
-    nameOf: (item: Item) => string,
+    getName: (item: Item) => string,
     kind: "cohort" | "flag",
   ): Item[] {
-    return inOrder(items, nameOf, kind, this.request.switchedOff !== undefined);
+    return inOrder(items, getName, kind, this.request.switchedOff !== undefined);
   }
 }

@@ -97,7 +97,7 @@ export class ItemWriter {
       this.t.transaction(write);
       return undefined;
     } catch (error) {
-      const found = reasonOf(error);
+      const found = getReason(error);
       if (found === undefined && !(error instanceof UnchangedError)) throw error;
       restore(this.flagIds, flagIds);
       restore(this.cohortIds, cohortIds);
@@ -250,6 +250,6 @@ export function naming<Result>(item: NamedItem, write: () => Result): Result {
 }
 
 /** The message of an error about one item, without the item; undefined for a defect. */
-export function reasonOf(error: unknown): string | undefined {
+export function getReason(error: unknown): string | undefined {
   return error instanceof AppError ? error.message.replace(/^(?:Flag|Cohort) "[^"]*":? /, "") : undefined;
 }

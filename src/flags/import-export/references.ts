@@ -77,18 +77,18 @@ export function namesIn(value: Json, kind: "cohort" | "flag"): Set<string> {
  */
 export function inOrder<Item extends JsonObject>(
   items: readonly Item[],
-  nameOf: (item: Item) => string,
+  getName: (item: Item) => string,
   kind: "cohort" | "flag",
   toleratesCircles = false,
 ): Item[] {
-  const byName = new Map(items.map((item) => [nameOf(item), item]));
+  const byName = new Map(items.map((item) => [getName(item), item]));
   const ordered: Item[] = [];
   const states = new Map<Item, "open" | "done">();
   const visit = (item: Item) => {
     if (states.get(item) === "done") return;
     if (states.get(item) === "open") {
       if (toleratesCircles) return;
-      throw new InvalidDocumentError(`The ${kind} "${nameOf(item)}" has a circular reference.`);
+      throw new InvalidDocumentError(`The ${kind} "${getName(item)}" has a circular reference.`);
     }
     states.set(item, "open");
     for (const name of namesIn(item.filters ?? null, kind)) {

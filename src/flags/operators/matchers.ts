@@ -221,9 +221,9 @@ function versionTest(wanted: Json, test: (order: number) => boolean): Matcher {
 
 function versionRangeTest(
   wanted: Json,
-  rangeOf: (text: string) => VersionRange | "any" | undefined,
+  getRange: (text: string) => VersionRange | "any" | undefined,
 ): Matcher {
-  const range = rangeOf(toDisplayString(wanted) ?? "");
+  const range = getRange(toDisplayString(wanted) ?? "");
   if (range === undefined) return unusable;
   return whenPresent(false, (value) => {
     const version = getVersion(value);

@@ -96,11 +96,11 @@ function getId(text: string, body: JsonObject, name: string): string | undefined
   const value = getOwnProperty(body, name);
   if (value === undefined || value === null) return undefined;
   if (typeof value === "string") return value;
-  return (typeof value === "number" ? spellingOf(text, name) : undefined) ?? JSON.stringify(value);
+  return (typeof value === "number" ? getSpelling(text, name) : undefined) ?? JSON.stringify(value);
 }
 
 /** JSON.parse would change 12345678901234567890. */
-function spellingOf(text: string, name: string): string | undefined {
+function getSpelling(text: string, name: string): string | undefined {
   try {
     return memberSource(text, skipSpace(text, 0), name);
   } catch {

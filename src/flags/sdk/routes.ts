@@ -13,17 +13,17 @@ import type { EvaluationDeps } from "./ports.ts";
 /** `/flags`, `/decide`, OpenFeature and the other files of client libraries. */
 export function evaluationRoutes(deps: EvaluationDeps): Route[] {
   const shared = withComputation(deps);
-  return [...valueRoutesOf(shared), ...shared.events.routes(), ...assetRoutes(deps)];
+  return [...getValueRoutes(shared), ...shared.events.routes(), ...assetRoutes(deps)];
 }
 
 /** The routes that evaluate flags: without streams and files. */
 export function valueRoutes(deps: EvaluationDeps): Route[] {
-  return valueRoutesOf(withComputation(deps));
+  return getValueRoutes(withComputation(deps));
 }
 
 type ComputationDeps = ReturnType<typeof withComputation>;
 
-function valueRoutesOf(shared: ComputationDeps): Route[] {
+function getValueRoutes(shared: ComputationDeps): Route[] {
   return [...flagRoutes(shared), ...ofrepRoutes(shared)];
 }
 

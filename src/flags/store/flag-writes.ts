@@ -11,9 +11,9 @@ import {
   type Change,
   changesBetween,
   getCreatorId,
+  getUserId,
   type NewActivity,
   recordActivity,
-  userIdOf,
 } from "../../accounts/activity.ts";
 import { bumpRevision, flagRevision, type MetadataTx, type Reading } from "../../accounts/db.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
@@ -203,7 +203,7 @@ function saveFlag(
       ...derivedFrom(filters, key, fields.name ?? before.name),
       evaluationTags,
       version: before.version + 1,
-      lastModifiedById: userIdOf(by),
+      lastModifiedById: getUserId(by),
       updatedAt: now,
     })
     .where(eq(flag.id, id))

@@ -184,7 +184,7 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
         }
       },
     });
-  const runOf = (call: ProjectCall<unknown>) =>
+  const getRun = (call: ProjectCall<unknown>) =>
     uploads.find(call.project.id, readUuid(call.params, "import_id"));
   return [
     adminRoute("POST", "", {
@@ -231,7 +231,7 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
       query: object({ offset: int({ description: "Bytes before this part.", minimum: 0 }) }),
       answers: { ...one, ...rejections },
       handle: async (call) => {
-        const run = runOf(call);
+        const run = getRun(call);
         const written = call.query.get("offset") ?? "";
         if (!/^\d{1,15}$/.test(written))
           throw new InvalidFieldError("offset", "invalid_input", "Expected a number of bytes.");
@@ -246,7 +246,7 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
       tag: tagName,
       answers: { ...one, ...rejections },
       handle: async (call) => {
-        const run = runOf(call);
+        const run = getRun(call);
         await uploads.cancel(run);
         return importBody(run);
       },
@@ -257,7 +257,7 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
       tag: tagName,
       answers: { 200: { description: "The rejected records; empty without any." } },
       handle: (call) => {
-        const run = runOf(call);
+        const run = getRun(call);
         return new Response(uploads.rejects(run) as never, {
           headers: {
             "Content-Type": "application/x-ndjson",
@@ -274,7 +274,7 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
       tag: tagName,
       answers: { 204: { description: "Gone." }, 409: rejections[409] },
       handle: async (call) => {
-        await uploads.remove(runOf(call));
+        await uploads.remove(getRun(call));
         return new RouteResponse(204);
       },
     }),
@@ -297,7 +297,7 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
       handle: (call) => {
         checkAdmin(deps, { user: call.user, organization: { id: call.project.organizationId } });
         try {
-          const run = runOf(call);
+          const run = getRun(call);
           uploads.start(run, { isDryRun: call.body.dry_run, maxRejects: call.body.max_rejects });
           return importBody(run);
         } catch (error) {

@@ -22,15 +22,15 @@ export type OrdinalOf = (content: string) => number;
  *
  * @param micros the time of the event.
  */
-export function getEventId(mapped: MappedEvent, micros: number | undefined, ordinalOf: OrdinalOf): string {
-  return getEventIds(mapped, micros, ordinalOf, false)[0]!;
+export function getEventId(mapped: MappedEvent, micros: number | undefined, getOrdinal: OrdinalOf): string {
+  return getEventIds(mapped, micros, getOrdinal, false)[0]!;
 }
 
 /** @returns the UUID, and if requested the one that 0.2 derived from the content, if it differs. */
 export function getEventIds(
   mapped: MappedEvent,
   micros: number | undefined,
-  ordinalOf: OrdinalOf,
+  getOrdinal: OrdinalOf,
   hasFormer: boolean,
 ): string[] {
   const { sourceId, isUuid, source } = mapped;
@@ -41,10 +41,10 @@ export function getEventIds(
   if (sourceId !== undefined) return [timed(`key:${JSON.stringify([sourceId, ...key])}`, micros)];
   const { content = null, formerContent = content, copy } = source;
   const canonical = canonicalString([...key, content && withoutNotation(content)]);
-  const ordinal = ordinalOf(copy === undefined ? canonical : `${copy}:${canonical}`);
-  const idOf = (text: string) => timed(`content:${ordinal}:${text}`, micros);
-  const uuid = idOf(canonical);
-  const former = hasFormer ? idOf(canonicalString([...key, formerContent])) : uuid;
+  const ordinal = getOrdinal(copy === undefined ? canonical : `${copy}:${canonical}`);
+  const getId = (text: string) => timed(`content:${ordinal}:${text}`, micros);
+  const uuid = getId(canonical);
+  const former = hasFormer ? getId(canonicalString([...key, formerContent])) : uuid;
   return former === uuid ? [uuid] : [uuid, former];
 }
 

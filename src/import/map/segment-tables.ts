@@ -102,7 +102,7 @@ function nestedContext(entries: readonly (readonly [string, Json])[]): JsonObjec
 }
 
 /** The column that a member of a warehouse row's message was. */
-export function columnOf(member: string): string {
+export function getColumn(member: string): string {
   return columnNames.get(member) ?? member;
 }
 

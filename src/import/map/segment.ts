@@ -10,7 +10,7 @@ import { getIdentity, joinIds } from "./identity.ts";
 import { getId, getProperties } from "./lenient-json.ts";
 import { type MappedRecord, rejectRecord, toEvent } from "./mapped.ts";
 import { Members } from "./members.ts";
-import { columnOf, isRow, messageOfRow, toNestedMembers } from "./segment-tables.ts";
+import { getColumn, isRow, messageOfRow, toNestedMembers } from "./segment-tables.ts";
 
 const omitted = [
   "integrations",
@@ -126,8 +126,8 @@ export function fromSegment(format: string, source: JsonObject, table: string): 
   const group = getId(context.take("groupId"));
   if (group !== undefined) draft.group("company", group);
   takeContext(draft, context);
-  draft.omit(members, omitted, isOfTable ? columnOf : undefined);
-  draft.keepRest(members, isOfTable ? columnOf : undefined);
+  draft.omit(members, omitted, isOfTable ? getColumn : undefined);
+  draft.keepRest(members, isOfTable ? getColumn : undefined);
   const id = joined === undefined ? distinctId : joined.distinctId;
   return {
     events: [

@@ -78,8 +78,8 @@ export function toEvents(
     const { timestamp: _, ...event } = each.event;
     if (typeof micros !== "number")
       return [{ uuid: noUuid, text: JSON.stringify(event), timeProblem: micros, isGenerated: false }];
-    const { ordinalOf, hasHistory } = options;
-    const [uuid = noUuid, ...former] = getEventIds(each, micros, ordinalOf, hasHistory);
+    const { ordinalOf: getOrdinal, hasHistory } = options;
+    const [uuid = noUuid, ...former] = getEventIds(each, micros, getOrdinal, hasHistory);
     event.timestamp = isoFromMicros(micros);
     const legacy = hasHistory ? getLegacyUuids(each, micros, line, record, index, options) : [];
     const olds = [...legacy, ...former].filter((old) => old !== uuid);
@@ -200,7 +200,7 @@ function getGenerated(
     });
   for (const { type, key, properties } of groups) {
     const make = () => {
-      const idOf = (event: string) =>
+      const getId = (event: string) =>
         Bun.randomUUIDv5(`group:${event}:${JSON.stringify([type, key])}`, importNamespace);
       const inside = { $group_type: type, $group_key: key, $group_set: properties };
       const event = toEvent("$groupidentify", source.distinct_id, timestamp, inside);
@@ -208,8 +208,8 @@ function getGenerated(
       const legacy =
         legacyUuid === undefined
           ? {}
-          : { legacy: { uuids: [idOf(legacyUuid)], names: ["$groupidentify"], distinctIds } };
-      return finished(idOf(uuid), event, legacy);
+          : { legacy: { uuids: [getId(legacyUuid)], names: ["$groupidentify"], distinctIds } };
+      return finished(getId(uuid), event, legacy);
     };
     generated.push({ news: `group:${JSON.stringify([type, key, properties])}`, make });
   }

@@ -55,12 +55,12 @@ const storedCohorts = `SELECT cohort.name AS label, project.name AS project, coh
 function misfitsIn(
   rows: Iterable<StoredFilters>,
   kind: "flag" | "cohort",
-  misfitsOf: (filters: JsonObject) => string[],
+  getMisfits: (filters: JsonObject) => string[],
 ): string[] {
   return [...rows].flatMap(({ label, project, filters }) => {
     const parsed = JSON.parse(filters) as Json;
     if (!isJsonObject(parsed)) return [];
-    return misfitsOf(parsed).map(
+    return getMisfits(parsed).map(
       (detail) => `A condition of the ${kind} "${label}" (project ${project}) matches no user: ${detail}.`,
     );
   });

@@ -127,14 +127,14 @@ function authorName({ user, detail: { trigger } }: ActivityEntry): string {
 
 function flagText(entry: ActivityEntry, { name: project }: ContentContext["project"]): string {
   const { detail, activity } = entry;
-  const sentence = `${authorName(entry)} ${verbOf(activity, detail.changes)} ${detail.name} in ${project}`;
+  const sentence = `${authorName(entry)} ${getVerb(activity, detail.changes)} ${detail.name} in ${project}`;
   return `${sentence}.${detail.note ? ` Reason: ${detail.note}` : ""}`;
 }
 
 /** They follow from other changes. */
 const derivedFields = new Set(["version", "performed_rollback", "rollback_conditions"]);
 
-function verbOf(activity: string, changes: readonly Change[]): string {
+function getVerb(activity: string, changes: readonly Change[]): string {
   if (activity !== "updated") return activity;
   const fields = changes.map(({ field }) => field).filter((field) => !derivedFields.has(field));
   const active = changes.find(({ field }) => field === "active");
@@ -157,20 +157,20 @@ function changeRequestPart(
   const body = changeRequestBody(db, request, keys, affectedKeysFinder({ metadata }, request.projectId));
   const item = body.flag_key || `cohort ${body.cohort_name}`;
   const page = request.flagId === null ? `cohorts/${request.cohortId}` : `flags/${request.flagId}`;
-  const nameOf = (user: typeof body.created_by) => user?.first_name || user?.email || "A former member";
+  const getName = (user: typeof body.created_by) => user?.first_name || user?.email || "A former member";
   if (event === "change_request_opened") {
     // The request may be decided before it is reported.
     const data = { ...body, state: "pending", decided_by: null, decided_at: null };
     const reason = body.note === "" ? "" : ` Reason: ${body.note}`;
     return {
-      text: `${nameOf(body.created_by)} proposed a change of ${item} in ${project}.${reason}`,
+      text: `${getName(body.created_by)} proposed a change of ${item} in ${project}.${reason}`,
       data: { change_request: data as unknown as JsonObject },
       page,
     };
   }
   const verb = body.state === "applied" ? "approved" : body.state === "withdrawn" ? "withdrew" : "rejected";
   return {
-    text: `${nameOf(body.decided_by)} ${verb} the change of ${item} in ${project} that ${nameOf(body.created_by)} proposed.`,
+    text: `${getName(body.decided_by)} ${verb} the change of ${item} in ${project} that ${getName(body.created_by)} proposed.`,
     data: { change_request: body as unknown as JsonObject },
     page,
   };

@@ -45,7 +45,7 @@ type Placeholder = keyof typeof placeholders;
 const pattern = /\{\{ *([a-z_]+) *\}\}/g;
 
 /** The format of a URL, by its host. */
-export function formatOf(url: string): WebhookFormat {
+export function getFormat(url: string): WebhookFormat {
   const { hostname, pathname } = new URL(url);
   if (hostname === "hooks.slack.com") return "slack";
   const isDiscord = /^(?:[a-z]+\.)?discord(?:app)?\.com$/.test(hostname);

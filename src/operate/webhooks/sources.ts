@@ -183,14 +183,14 @@ export function queueSummaries(
     metadata.change((t) => {
       recordSummaryWeek(t, hook.id, week);
       if (hook.summaryWeek === "") return;
-      const subject = summaryOf(t, project, week, events);
+      const subject = getSummary(t, project, week, events);
       queueDelivery(t, hook.id, { event: "weekly_summary", subject, now });
     });
   }
 }
 
 /** Figures of the seven UTC days before this day. */
-function summaryOf(
+function getSummary(
   t: MetadataTx,
   project: Project,
   week: string,

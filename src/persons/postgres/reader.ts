@@ -7,7 +7,7 @@ import { parseExactJson } from "../../lib/json/exact.ts";
 import { pendingOverrideMicros, toPendingOverrides } from "../hash-key-overrides.ts";
 import { fittingCount, type Person, type PersonJson } from "../person.ts";
 import type { OverriddenId, PersonReader, StoredSubject, SubjectQuery } from "../person-reader.ts";
-import { valuesOf } from "../property-key-sets.ts";
+import { getValues } from "../property-key-sets.ts";
 import type { PageOptions, PersonList } from "../search.ts";
 import { searchMatchesMax } from "../search.ts";
 import { PostgresGroups } from "./groups.ts";
@@ -290,7 +290,7 @@ function personJson({
     version,
     propertiesText: properties,
     storedProperties: properties,
-    propertiesWith: (names) => ({ json: properties, values: valuesOf(properties, names) }),
+    propertiesWith: (names) => ({ json: properties, values: getValues(properties, names) }),
   };
 }
 

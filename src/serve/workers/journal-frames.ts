@@ -116,12 +116,12 @@ export class AppendReader {
 export function replyFrame(id: number, result: number | Error): Buffer {
   const frame = Buffer.allocUnsafe(replyBytes);
   frame.writeUInt32LE(id, 0);
-  frame.writeUInt8(typeof result === "number" ? durable : statusOf(result), 4);
+  frame.writeUInt8(typeof result === "number" ? durable : getStatus(result), 4);
   frame.writeDoubleLE(typeof result === "number" ? result : 0, 5);
   return frame;
 }
 
-function statusOf(error: Error): number {
+function getStatus(error: Error): number {
   const reason = error instanceof JournalUnavailableError ? reasons.indexOf(error.reason) : -1;
   return reason === -1 ? failed : reason + 1;
 }

@@ -80,11 +80,11 @@ export function createWorkerApp(deps: WorkerAppDeps): App {
   });
   const handle = traces === undefined ? app.handle : traces.around(app.handle);
   const isOwn = getMatcher(routes);
-  let connectionOf: ((request: Request) => Connection) | undefined;
+  let getConnection: ((request: Request) => Connection) | undefined;
   return {
     async handle(request) {
       if (isOwn(request.url)) return await handle(request);
-      const connection = connectionOf?.(request);
+      const connection = getConnection?.(request);
       return await forward(deps.forwardTo, request, {
         peer: () => connection?.peer(),
         allowSilence: (seconds) => connection?.allowSilence(seconds),
@@ -92,7 +92,7 @@ export function createWorkerApp(deps: WorkerAppDeps): App {
       });
     },
     connect(known) {
-      connectionOf = known;
+      getConnection = known;
       app.connect(known);
     },
   };

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { createSetupLink, ownerToSetUp } from "../../../src/accounts/sessions/setup-links.ts";
 import { flagsPath, TestServer } from "../../support/management-server.ts";
-import { as, consoleHeader, cookieOf, goodPassword, post, setUp } from "./support.ts";
+import { as, consoleHeader, getCookie, goodPassword, post, setUp } from "./support.ts";
 
 describe("a cookie counts only", () => {
   const rejectedHeaders: [string, Record<string, string>][] = [
@@ -53,7 +53,7 @@ describe("a cookie counts only", () => {
       { ...consoleHeader, origin: "https://flags.example.com" },
     );
     expect(created.headers.get("set-cookie")).toMatch(/^__Host-flagkeep-[0-9a-f]{6}=.*; Secure$/);
-    const cookie = cookieOf(created.headers);
+    const cookie = getCookie(created.headers);
     expect((await server.ask("GET", flagsPath, as(cookie))).status).toBe(200);
     // Anybody on a neighboring name could set it without the prefix.
     expect((await server.ask("GET", flagsPath, as(cookie.replace("__Host-", "")))).status).toBe(401);

@@ -74,7 +74,7 @@ describe("a password's hash", () => {
 });
 
 describe("attempts", () => {
-  const waitOf = (
+  const getWait = (
     attempts: SignInLimiter,
     now: number,
     address = "203.0.113.7",
@@ -92,25 +92,25 @@ describe("attempts", () => {
     let now = 0;
     const waits: number[] = [];
     for (let failure = 0; failure < 18; failure++) {
-      const attempt = waitOf(attempts, now);
+      const attempt = getWait(attempts, now);
       if (typeof attempt === "number") throw new Error("It has to wait already.");
       attempt.failed(1);
-      const wait = waitOf(attempts, now);
+      const wait = getWait(attempts, now);
       waits.push(typeof wait === "number" ? wait : 0);
       // Far enough apart for the limit per minute, near enough not to be forgotten.
       now += 60_000 + (typeof wait === "number" ? wait * 1_000 : 0);
     }
     expect(waits).toEqual([0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900, 900, 900]);
-    const attempt = waitOf(attempts, now);
+    const attempt = getWait(attempts, now);
     if (typeof attempt === "number") throw new Error("It has to wait still.");
     expect(attempt.succeeded(1)).toBe(18);
-    expect(waitOf(attempts, now)).not.toBeNumber();
+    expect(getWait(attempts, now)).not.toBeNumber();
   });
 
   test("are counted per address and e-mail in any case, and per network of IPv6", () => {
     const attempts = new SignInLimiter();
     for (let failure = 0; failure < 5; failure++) {
-      const attempt = waitOf(
+      const attempt = getWait(
         attempts,
         0,
         "2001:db8::1",
@@ -119,24 +119,24 @@ describe("attempts", () => {
       if (typeof attempt === "number") throw new Error("It has to wait already.");
       attempt.failed(undefined);
     }
-    expect(waitOf(attempts, 0, "2001:db8::2")).toBe(1);
-    expect(waitOf(attempts, 0, "2001:db8:1::2")).not.toBeNumber();
-    expect(waitOf(attempts, 0, "2001:db8::2", "bob@example.com")).not.toBeNumber();
+    expect(getWait(attempts, 0, "2001:db8::2")).toBe(1);
+    expect(getWait(attempts, 0, "2001:db8:1::2")).not.toBeNumber();
+    expect(getWait(attempts, 0, "2001:db8::2", "bob@example.com")).not.toBeNumber();
   });
 
   test("are twenty a minute for one address, successes not counted, whatever the e-mail", () => {
     const attempts = new SignInLimiter();
     for (let count = 0; count < 50; count++) {
-      const attempt = waitOf(attempts, 0);
+      const attempt = getWait(attempts, 0);
       if (typeof attempt !== "number") attempt.succeeded(1);
     }
     for (let count = 0; count < 20; count++) {
-      const attempt = waitOf(attempts, 1_000, "203.0.113.7", `${count}@example.com`);
+      const attempt = getWait(attempts, 1_000, "203.0.113.7", `${count}@example.com`);
       expect(attempt).not.toBeNumber();
     }
-    expect(waitOf(attempts, 2_000, "203.0.113.7", "new@example.com")).toBe(58);
-    expect(waitOf(attempts, 2_000, "203.0.113.8", "new@example.com")).not.toBeNumber();
-    expect(waitOf(attempts, 60_001, "203.0.113.7", "new@example.com")).not.toBeNumber();
+    expect(getWait(attempts, 2_000, "203.0.113.7", "new@example.com")).toBe(58);
+    expect(getWait(attempts, 2_000, "203.0.113.8", "new@example.com")).not.toBeNumber();
+    expect(getWait(attempts, 60_001, "203.0.113.7", "new@example.com")).not.toBeNumber();
   });
 
   test("on several nodes each allows its share", () => {
@@ -144,24 +144,24 @@ describe("attempts", () => {
     const waits: unknown[] = [];
     let now = 0;
     for (let failure = 0; failure < 6; failure++) {
-      const attempt = waitOf(attempts, now);
+      const attempt = getWait(attempts, now);
       if (typeof attempt === "number") throw new Error("It has to wait already.");
       attempt.failed(1);
-      const wait = waitOf(attempts, now);
+      const wait = getWait(attempts, now);
       waits.push(typeof wait === "number" ? wait : 0);
       now += 60_000 + (typeof wait === "number" ? wait * 1_000 : 0);
     }
     // As many as if each failure had another one on the other front.
     expect(waits).toEqual([0, 0, 2, 8, 32, 128]);
     for (let count = 0; count < 10; count++)
-      expect(waitOf(attempts, now, "203.0.113.9", `${count}@example.com`)).not.toBeNumber();
-    expect(waitOf(attempts, now, "203.0.113.9", "new@example.com")).toBe(60);
+      expect(getWait(attempts, now, "203.0.113.9", `${count}@example.com`)).not.toBeNumber();
+    expect(getWait(attempts, now, "203.0.113.9", "new@example.com")).toBe(60);
   });
 
   test("take a bounded room, however many addresses try", () => {
     const attempts = new SignInLimiter();
     for (let n = 0; n < 25_000; n++) {
-      const attempt = waitOf(attempts, n, `10.${n >> 16}.${(n >> 8) & 255}.${n & 255}`);
+      const attempt = getWait(attempts, n, `10.${n >> 16}.${(n >> 8) & 255}.${n & 255}`);
       if (typeof attempt !== "number") attempt.failed(undefined);
     }
     const { failures, windows } = attempts as unknown as Record<string, Map<unknown, unknown>>;

@@ -6,7 +6,7 @@ import { hashPassword } from "../../../src/accounts/sessions/passwords.ts";
 import { changePassword, createSetupLink, ownerToSetUp } from "../../../src/accounts/sessions/setup-links.ts";
 import { createUser, setUserActive } from "../../../src/accounts/users.ts";
 import { flagsPath, TestServer } from "../../support/management-server.ts";
-import { as, colleague, cookieOf, goodPassword, post, setUp, signIn } from "./support.ts";
+import { as, colleague, getCookie, goodPassword, post, setUp, signIn } from "./support.ts";
 
 /** No other 401 means that no one is signed in but `not_authenticated`: the console tells them apart by it. */
 const wrongPassword = { code: "authentication_failed", detail: "The password is wrong." };
@@ -49,7 +49,7 @@ describe("a one-time link", () => {
     });
     expect([other.status, other.body.attr]).toEqual([400, "email"]);
     const first = await post(server, "/api/session/setup/", { token, password: goodPassword });
-    const cookie = cookieOf(first.headers);
+    const cookie = getCookie(first.headers);
     expect((await server.ask("GET", "/api/users/@me/", as(cookie))).status).toBe(200);
     const again = createSetupLink(server.metadata, bob, 1, server.now);
     await post(server, "/api/session/setup/", { token: again.token, password: "another few quiet words" });
@@ -87,7 +87,7 @@ describe("a one-time link", () => {
     const text = JSON.stringify(stored);
     expect(text).toContain("$argon2id$");
     expect(text).not.toContain(goodPassword);
-    expect(text).not.toContain(cookieOf(headers).split("=")[1]!);
+    expect(text).not.toContain(getCookie(headers).split("=")[1]!);
   });
 });
 
@@ -142,7 +142,7 @@ describe("signing in", () => {
     expect(wrong.status).toBe(401);
     const created = await post(server, "/api/session/", { personal_api_key: key });
     expect(created.body).toMatchObject({ is_from_key: true, scopes: ["feature_flag:read"] });
-    const cookie = cookieOf(created.headers);
+    const cookie = getCookie(created.headers);
     const status = async (method: string, path: string) =>
       (await server.ask(method, path, as(cookie))).status;
     expect(await status("GET", flagsPath)).toBe(200);
@@ -174,7 +174,7 @@ describe("signing in", () => {
     server.metadata.change((t) => changePassword(t, 1, hash, server.now));
     expect((await Promise.all(attempts)).map(({ status }) => status)).toEqual([401, 401, 401]);
     const again = await signIn(server, undefined, "another few quiet words");
-    const { body } = await server.ask("GET", "/api/sessions/", as(cookieOf(again.headers)));
+    const { body } = await server.ask("GET", "/api/sessions/", as(getCookie(again.headers)));
     expect(body).toHaveLength(1);
   });
 
@@ -230,7 +230,7 @@ describe("a session", () => {
     const start = server.now.getTime();
     const isIn = async (cookie: string) =>
       (await server.ask("GET", "/api/sessions/", as(cookie))).status === 200;
-    const fresh = async () => cookieOf((await signIn(server)).headers);
+    const fresh = async () => getCookie((await signIn(server)).headers);
     const idle = await fresh();
     const busy = await fresh();
     for (let days = 6; days < 30; days += 6) {
@@ -283,7 +283,7 @@ describe("a session", () => {
   test("changes its password, which ends the others", async () => {
     using server = new TestServer();
     const cookie = await setUp(server);
-    const other = cookieOf((await signIn(server)).headers);
+    const other = getCookie((await signIn(server)).headers);
     const change = async (current_password: string, password: string) =>
       await server.ask("POST", "/api/session/password/", {
         ...as(cookie),
@@ -304,7 +304,7 @@ describe("a session", () => {
     using server = new TestServer();
     const status = async (cookie: string) => (await server.ask("GET", flagsPath, as(cookie))).status;
     const withKey = async (personal_api_key: string) =>
-      cookieOf((await post(server, "/api/session/", { personal_api_key })).headers);
+      getCookie((await post(server, "/api/session/", { personal_api_key })).headers);
     const first = await setUp(server);
     const key = server.key(["feature_flag:read"]);
     const ofKey = await withKey(key);

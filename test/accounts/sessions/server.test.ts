@@ -7,11 +7,11 @@ import { Browser } from "./browser.ts";
 
 test("serve prints a link until the first owner has chosen a password; users link makes another", async () => {
   const directory = await initializedDirectory(["--email", "ann@example.com"]);
-  const linkOf = ({ logs }: ServerProcess) =>
+  const getLink = ({ logs }: ServerProcess) =>
     logs.map(({ console_url: url }) => url as string | undefined).find((url) => url !== undefined);
   {
     await using server = await ServerProcess.start({ directory });
-    const printed = await until(() => linkOf(server), "the link is printed");
+    const printed = await until(() => getLink(server), "the link is printed");
     expect(printed).toStartWith(`${server.url}/console/setup#`);
     const browser = new Browser(server.url);
     // The link of `init` works as well as the one that was printed, and both die together.
@@ -40,7 +40,7 @@ test("serve prints a link until the first owner has chosen a password; users lin
   await using again = await ServerProcess.start({ directory });
   const browser = new Browser(again.url);
   expect((await browser.signIn("ann@example.com")).status).toBe(201);
-  expect(linkOf(again)).toBeUndefined();
+  expect(getLink(again)).toBeUndefined();
   await again.stop();
   rmSync(directory.dataDir, { recursive: true });
 });

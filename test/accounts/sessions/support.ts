@@ -15,7 +15,7 @@ export const post = (
   headers: Record<string, string> = consoleHeader,
 ) => server.ask("POST", path, { key: null, body, headers });
 
-export const cookieOf = (headers: Headers) => (headers.get("set-cookie") ?? "").split(";")[0]!;
+export const getCookie = (headers: Headers) => (headers.get("set-cookie") ?? "").split(";")[0]!;
 
 export async function setUp(server: TestServer, email = "ann@example.com") {
   const user = ownerToSetUp(server.metadata.db)!;
@@ -27,7 +27,7 @@ export async function setUp(server: TestServer, email = "ann@example.com") {
     password: goodPassword,
   });
   expect(answer.status).toBe(201);
-  return cookieOf(answer.headers);
+  return getCookie(answer.headers);
 }
 
 export async function signIn(server: TestServer, email = "ann@example.com", password = goodPassword) {
@@ -49,5 +49,5 @@ export async function colleague(
   const { token } = createSetupLink(server.metadata, user, 1, server.now);
   const { headers, status } = await post(server, "/api/session/setup/", { token, password: goodPassword });
   expect(status).toBe(201);
-  return { user, cookie: cookieOf(headers) };
+  return { user, cookie: getCookie(headers) };
 }

@@ -6,10 +6,10 @@ import { join } from "node:path";
 import { flagkeep, ServerProcess, until } from "../../support/server.ts";
 import { withEventStore } from "./event-file.ts";
 import {
-  answersOf,
   archiveFiles,
   type Filled,
   filledDirectory,
+  getAnswers,
   messages,
   overwrite,
   quarantined,
@@ -70,10 +70,10 @@ describe("the next start makes the event store again, with equal answers", () =>
       harm(join(copy.dataDir, "events.duckdb"));
       await using server = await restarted(copy);
       await server.eventsWhenStored(copy.answers.events.length);
-      expect(await answersOf(server)).toEqual(copy.answers);
+      expect(await getAnswers(server)).toEqual(copy.answers);
       const names = quarantined(copy.dataDir);
       expect(names).toEqual(putAside.map((pattern) => expect.stringMatching(pattern)) as never);
-      expect(await usageOf(server)).toMatchObject({
+      expect(await getUsage(server)).toMatchObject({
         identified: 602,
         historical: 400,
         duplicates: 2,
@@ -133,7 +133,7 @@ test("a corrupt part that is noticed only when it is read is repaired, too", asy
     30_000,
   );
   await server.eventsWhenStored(copy.answers.events.length);
-  expect(await answersOf(server)).toEqual(copy.answers);
+  expect(await getAnswers(server)).toEqual(copy.answers);
   expect(readdirSync(copy.dataDir)).not.toContain("events.duckdb.damaged");
   remove(copy);
 }, 60_000);
@@ -145,7 +145,7 @@ test("a file of a newer DuckDB is not touched, and the versions are named", asyn
   // The version, behind the sum of its header and the name of the format.
   const header = readFileSync(events).subarray(0, 4_096);
   header.writeBigUInt64LE(99n, 12);
-  header.writeBigUInt64LE(sumOf(header.subarray(8)), 0);
+  header.writeBigUInt64LE(getSum(header.subarray(8)), 0);
   overwrite(events, 0, header);
   const result = await flagkeep(["serve", "--data-dir", copy.dataDir, "--port", "0", "--log-format", "json"]);
   expect(result.code).toBe(1);
@@ -168,7 +168,7 @@ test("a file of a newer schema is not touched, and the versions are named", asyn
 }, 30_000);
 
 /** The sum that DuckDB keeps of a block whose length is a multiple of eight. */
-function sumOf(block: Buffer): bigint {
+function getSum(block: Buffer): bigint {
   let sum = 5381n;
   for (let at = 0; at < block.length; at += 8) {
     sum ^= BigInt.asUintN(64, block.readBigUInt64LE(at) * 0xbf58476d1ce4e5b9n);
@@ -176,7 +176,7 @@ function sumOf(block: Buffer): bigint {
   return sum;
 }
 
-async function usageOf(server: ServerProcess): Promise<Record<string, number>> {
+async function getUsage(server: ServerProcess): Promise<Record<string, number>> {
   const response = await server.api("/api/projects/1/usage/");
   return ((await response.json()) as { totals: Record<string, number> }).totals;
 }

@@ -26,9 +26,9 @@ import { storeRecovery } from "../../../src/serve/engine-recovery.ts";
 import { flagkeep, ServerProcess, until } from "../../support/server.ts";
 import { withEventStore } from "./event-file.ts";
 import {
-  answersOf,
   type Filled,
   filledDirectory,
+  getAnswers,
   messages,
   overwrite,
   quarantined,
@@ -72,7 +72,7 @@ async function expectHealed(copy: Filled): Promise<ServerProcess> {
   const expected = JSON.stringify(copy.answers);
   await until(
     async () => {
-      const found = await answersOf(server).catch(() => undefined);
+      const found = await getAnswers(server).catch(() => undefined);
       return JSON.stringify(found) === expected;
     },
     "everything is answered as before",
@@ -117,23 +117,23 @@ describe("8 KB of garbage at", () => {
 });
 
 describe("other harm", () => {
-  const sizeOf = (path: string) => statSync(path).size;
-  const half = (path: string) => Math.floor(sizeOf(path) / 2);
+  const getSize = (path: string) => statSync(path).size;
+  const half = (path: string) => Math.floor(getSize(path) / 2);
   const harms: Record<string, (events: string) => void> = {
     "cut in half": (events) => truncateSync(events, half(events)),
     "cut to nothing": (events) => truncateSync(events, 0),
-    "one byte is missing": (events) => truncateSync(events, sizeOf(events) - 1),
+    "one byte is missing": (events) => truncateSync(events, getSize(events) - 1),
     "zeros from the middle": (events) => overwrite(events, half(events), new Uint8Array(half(events))),
     "zeros behind the headers": (events) =>
-      overwrite(events, blocksAt, new Uint8Array(sizeOf(events) - blocksAt)),
-    "all garbage": (events) => writeFileSync(events, garbage(sizeOf(events), "all")),
+      overwrite(events, blocksAt, new Uint8Array(getSize(events) - blocksAt)),
+    "all garbage": (events) => writeFileSync(events, garbage(getSize(events), "all")),
     "a text in its place": (events) => writeFileSync(events, "hello\n".repeat(10_000)),
     "a folder in its place": (events) => {
       rmSync(events);
       mkdirSync(join(events, "inner"), { recursive: true });
     },
     "blocks have changed places": (events) => {
-      const last = blocksAt + (Math.floor((sizeOf(events) - blocksAt) / blockBytes) - 1) * blockBytes;
+      const last = blocksAt + (Math.floor((getSize(events) - blocksAt) / blockBytes) - 1) * blockBytes;
       const [first, other] = [blocksAt, last].map((position) => readAt(events, position));
       overwrite(events, blocksAt, other!);
       overwrite(events, last, first!);
@@ -141,7 +141,7 @@ describe("other harm", () => {
     "single bits": (events) => {
       const random = garbage(40 * 5, "bits");
       for (let bit = 0; bit < 40; bit++) {
-        const position = random.readUInt32LE(5 * bit) % sizeOf(events);
+        const position = random.readUInt32LE(5 * bit) % getSize(events);
         const byte = readAt(events, position)[0]! ^ (1 << (random[5 * bit + 4]! % 8));
         overwrite(events, position, Uint8Array.of(byte));
       }
@@ -153,7 +153,7 @@ describe("other harm", () => {
     "the log is cut in half": (log) => truncateSync(log, half(log)),
     "the log is zeros from the middle": (log) => overwrite(log, half(log), new Uint8Array(half(log))),
     "garbage at the log's beginning": (log) => overwrite(log, 0, garbage(64, "log")),
-    "garbage at the log's end": (log) => overwrite(log, sizeOf(log) - 64, garbage(64, "log")),
+    "garbage at the log's end": (log) => overwrite(log, getSize(log) - 64, garbage(64, "log")),
     "a folder in the log's place": (log) => {
       rmSync(log);
       mkdirSync(log);

@@ -5,11 +5,11 @@ import { existsSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { flagkeep, ServerProcess, until } from "../../support/server.ts";
 import {
-  answersOf,
   archiveFiles,
   type Filled,
   fill,
   filledDirectory,
+  getAnswers,
   overwrite,
   quarantined,
   remove,
@@ -29,7 +29,7 @@ beforeAll(async () => {
   const server = await restarted(backedUp);
   await server.eventsWhenStored(filled.answers.events.length);
   await fill(server, 2);
-  backedUp.answers = await answersOf(server);
+  backedUp.answers = await getAnswers(server);
   await stop(server);
   // What the backup covers is no longer archived: the archive begins behind the first run.
   expect(archiveFiles(backedUp.dataDir, "realtime")[0]).not.toContain("/0000000000000001-");
@@ -46,7 +46,7 @@ const rebuild = (dataDir: string, ...args: string[]) =>
 async function expectAnswers(copy: Filled): Promise<void> {
   await using server = await restarted(copy);
   await server.eventsWhenStored(copy.answers.events.length);
-  expect(await answersOf(server)).toEqual(copy.answers);
+  expect(await getAnswers(server)).toEqual(copy.answers);
 }
 
 describe("with a backup and an archive that begins behind it", () => {

@@ -7,10 +7,10 @@ import { join } from "node:path";
 import { flagkeep, initializedDirectory, ServerProcess, until } from "../../support/server.ts";
 import {
   type Answers,
-  answersOf,
   archiveFiles,
   type Filled,
   fill,
+  getAnswers,
   messages,
   remove,
   restarted,
@@ -44,8 +44,8 @@ beforeAll(async () => {
   });
   expect(reply.status).toBe(200);
   await fill(second, 2);
-  const answers = await answersOf(second);
-  usage = await usageOf(second);
+  const answers = await getAnswers(second);
+  usage = await getUsage(second);
   const pids = await second.enginePids();
   await second.kill();
   await until(() => pids.every((pid) => !existsSync(`/proc/${pid}`)), "the engine is gone");
@@ -57,13 +57,13 @@ const restore = (dataDir: string, ...args: string[]) =>
   flagkeep(["backup", "restore", backup, "--data-dir", dataDir, "--json", ...args]);
 const destroy = (path: string) => writeFileSync(path, "no database at all".repeat(1_000));
 
-async function usageOf(server: ServerProcess): Promise<unknown> {
+async function getUsage(server: ServerProcess): Promise<unknown> {
   return ((await (await server.api("/api/projects/1/usage/")).json()) as { totals: unknown }).totals;
 }
 
 async function answersWhenLoaded(server: ServerProcess): Promise<Answers> {
   await server.eventsWhenStored(filled.answers.events.length);
-  return await answersOf(server);
+  return await getAnswers(server);
 }
 
 test("with events and persons destroyed: every event once, persons, usage and flags as they were", async () => {
@@ -85,7 +85,7 @@ test("with events and persons destroyed: every event once, persons, usage and fl
   expect(replayed.entries).toBeGreaterThanOrEqual(1_009);
   await using server = await restarted(copy);
   expect(await answersWhenLoaded(server)).toEqual(filled.answers);
-  expect(await usageOf(server)).toEqual(usage as never);
+  expect(await getUsage(server)).toEqual(usage as never);
   const flags = (await (await server.api("/api/projects/1/feature_flags/")).json()) as {
     results: { key: string }[];
   };

@@ -32,7 +32,7 @@ export async function filledDirectory(args: readonly string[] = []): Promise<Fil
   await stop(first);
   const second = await ServerProcess.start({ directory, args });
   await fill(second, 1);
-  const answers = await answersOf(second);
+  const answers = await getAnswers(second);
   const pids = await second.enginePids();
   await second.kill();
   await until(() => pids.every((pid) => !existsSync(`/proc/${pid}`)), "the engine is gone");
@@ -88,7 +88,7 @@ export async function fill(server: ServerProcess, run: number): Promise<void> {
 }
 
 /** What the event store answers: all events, and persons by their copies in it. */
-export async function answersOf(server: ServerProcess): Promise<Answers> {
+export async function getAnswers(server: ServerProcess): Promise<Answers> {
   const events = await server.events();
   const response = await server.api("/api/projects/1/query/", {
     method: "POST",

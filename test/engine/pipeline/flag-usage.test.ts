@@ -5,7 +5,7 @@ import { FlagUsageTally } from "../../../src/engine/pipeline/flag-usage.ts";
 import { event, newYearMicros, secondMicros } from "../../persons/support.ts";
 
 test("a call happened when it says, but not after it came", () => {
-  const callsOf = (...times: number[]) => {
+  const getCalls = (...times: number[]) => {
     const tally = new FlagUsageTally();
     tally.add(
       times.map((timeMicros) =>
@@ -20,9 +20,9 @@ test("a call happened when it says, but not after it came", () => {
     return tally.usage.flatMap(({ calls }) => calls);
   };
   const earlier = newYearMicros - secondMicros;
-  expect(callsOf(earlier, earlier - secondMicros)).toEqual([{ key: "a", atMicros: earlier }]);
+  expect(getCalls(earlier, earlier - secondMicros)).toEqual([{ key: "a", atMicros: earlier }]);
   const yearNineThousand = Date.UTC(9000, 0, 1) * 1000;
-  expect(callsOf(earlier, yearNineThousand)).toEqual([{ key: "a", atMicros: newYearMicros }]);
+  expect(getCalls(earlier, yearNineThousand)).toEqual([{ key: "a", atMicros: newYearMicros }]);
 });
 
 test("what is longer than any key is none", () => {

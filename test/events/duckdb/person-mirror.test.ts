@@ -8,7 +8,7 @@ import { TestStores } from "../../support/event-store.ts";
 
 const identify = { event: "$identify", distinctId: "b", properties: { $anon_distinct_id: "a" } };
 
-async function deletePersonOf(stores: TestStores, distinctId: string): Promise<void> {
+async function deletePersonByDistinctId(stores: TestStores, distinctId: string): Promise<void> {
   const [[uuid] = []] = await stores.rows(
     `SELECT person_uuid::VARCHAR FROM person_distinct_id WHERE distinct_id = '${distinctId}'`,
   );
@@ -33,7 +33,7 @@ test("ids of a deleted person lose their owner, and only those that send again g
     ["a", true],
     ["b", true],
   ]);
-  await deletePersonOf(stores, "b");
+  await deletePersonByDistinctId(stores, "b");
   await stores.mirror.follow();
   expect(await owners(stores)).toEqual([
     ["a", false],
@@ -52,7 +52,7 @@ test("copies of a version that kept such ids are rebuilt once", async () => {
   await using stores = await TestStores.open();
   await stores.load([{ distinctId: "a" }, identify]);
   await stores.mirror.follow();
-  await deletePersonOf(stores, "b");
+  await deletePersonByDistinctId(stores, "b");
   const leftovers = await stores.rows("SELECT count(*) FROM person_distinct_id WHERE project_id > 0");
   expect(leftovers).toEqual([[2n]]);
   // As the version before left it: the deletion is followed, and the ids are there.

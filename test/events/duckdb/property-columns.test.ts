@@ -177,7 +177,7 @@ test("a column is not used before it is full, and filling continues where it was
   await withConnection(first, (connection) => columns.add(connection, ["plan"]));
   await withConnection(first, (connection) => columns.fillChunk(connection));
   expect(columns.list()).toEqual([{ name: "plan", filled: 1 - (100_000 - 40_960) / 100_000 }]);
-  expect(columnOf(first, "plan")).toBeUndefined();
+  expect(getColumn(first, "plan")).toBeUndefined();
   first.close();
 
   await using stores = await TestStores.open({ folder });
@@ -185,7 +185,7 @@ test("a column is not used before it is full, and filling continues where it was
   expect(columns.isFilling).toBe(true);
   await stores.load([{ properties: { plan: "new" } }]);
   await fillAll(stores);
-  const column = columnOf(stores, "plan");
+  const column = getColumn(stores, "plan");
   expect(column).toBeDefined();
   expect(await stores.rows(`SELECT count(${column}), count(DISTINCT ${column}) FROM events e`)).toEqual([
     [100_001n, 6n],
@@ -198,14 +198,14 @@ test("columns of a version whose texts of numbers were others are filled again",
   await before.load([{ properties: { plan: exactNumber("12.0") } }, { properties: { plan: "12.0" } }]);
   await withConnection(before, (connection) => before.loader.propertyColumns.add(connection, ["plan"]));
   await fillAll(before);
-  await before.rows(`UPDATE events AS e SET ${columnOf(before, "plan")!.slice(2)} = '12.0'`);
+  await before.rows(`UPDATE events AS e SET ${getColumn(before, "plan")!.slice(2)} = '12.0'`);
   await before.rows("DELETE FROM schema_migration WHERE version > 5");
   before.close();
 
   await using stores = await TestStores.open({ folder });
-  expect(columnOf(stores, "plan")).toBeUndefined();
+  expect(getColumn(stores, "plan")).toBeUndefined();
   await fillAll(stores);
-  expect(await stores.rows(`SELECT ${columnOf(stores, "plan")} FROM events e ORDER BY seq`)).toEqual([
+  expect(await stores.rows(`SELECT ${getColumn(stores, "plan")} FROM events e ORDER BY seq`)).toEqual([
     ["12"],
     ["12.0"],
   ]);
@@ -222,7 +222,7 @@ test("rows that go while a column is filled leave no gap", async () => {
   await stores.rows("DELETE FROM events WHERE seq <= 150000");
   await stores.rows("CHECKPOINT");
   await fillAll(stores);
-  expect(await stores.rows(`SELECT count(*), count(${columnOf(stores, "plan")}) FROM events e`)).toEqual([
+  expect(await stores.rows(`SELECT count(*), count(${getColumn(stores, "plan")}) FROM events e`)).toEqual([
     [150_000n, 150_000n],
   ]);
 });
@@ -234,7 +234,7 @@ test("a retired column is not used any more, and stays as long as a question may
   await withConnection(stores, (connection) => columns.add(connection, ["plan"]));
   await fillAll(stores);
   columns.retire("plan", performance.now() + 3_600_000);
-  expect(columnOf(stores, "plan")).toBeUndefined();
+  expect(getColumn(stores, "plan")).toBeUndefined();
   expect(columns.list()).toEqual([]);
   await withConnection(stores, (connection) => columns.dropRetired(connection));
   expect(await propertyColumnsIn(stores)).toHaveLength(1);
@@ -247,7 +247,7 @@ test("a column that has gone can come back", async () => {
   for (let time = 0; time < 2; time++) {
     await withConnection(stores, (connection) => columns.add(connection, ["plan"]));
     await fillAll(stores);
-    const column = columnOf(stores, "plan");
+    const column = getColumn(stores, "plan");
     expect(await stores.rows(`SELECT DISTINCT ${column} FROM events e`)).toEqual([["pro"]]);
     columns.retire("plan", 0);
     await withConnection(stores, (connection) => columns.dropRetired(connection));
@@ -267,7 +267,7 @@ test("values that are too long for a column are said", async () => {
   });
 });
 
-function columnOf(stores: TestStores, property: string): string | undefined {
+function getColumn(stores: TestStores, property: string): string | undefined {
   const location = stores.loader.propertyColumns.location("e");
   return typeof location === "string" ? undefined : location.columnOf(property);
 }

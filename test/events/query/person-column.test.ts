@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(async () => await stores[Symbol.asyncDispose]());
 
 /** The plan of a statement over the views that it gets. */
-async function planOf(sql: string): Promise<string> {
+async function getPlan(sql: string): Promise<string> {
   connection = await stores.database.connect();
   try {
     const parsed = await parseStatement(connection, sql);
@@ -37,7 +37,7 @@ for (const sql of [
   "WITH a AS (SELECT event FROM events) SELECT count(*) FROM a",
 ])
   test(`no join: ${sql}`, async () => {
-    expect(await planOf(sql)).not.toContain("JOIN");
+    expect(await getPlan(sql)).not.toContain("JOIN");
   });
 
 for (const sql of [
@@ -59,5 +59,5 @@ for (const sql of [
   "SELECT j FROM events e(a, b, c, d, e, f, g, h, i, j)",
 ])
   test(`with the person: ${sql}`, async () => {
-    expect(await planOf(sql)).toContain("JOIN");
+    expect(await getPlan(sql)).toContain("JOIN");
   });

@@ -108,7 +108,7 @@ const files: readonly ((stem: string) => [name: string, content: string | Buffer
 ];
 
 /** The tables of a statement, by DuckDB's own reading of it. */
-async function tablesOf(sql: string): Promise<string[]> {
+async function getTables(sql: string): Promise<string[]> {
   const rows = await connection.runAndReadAll("SELECT json_serialize_sql($1::VARCHAR)", [sql]);
   const found: string[] = [];
   const walk = (node: unknown, common: ReadonlySet<string>): void => {
@@ -137,7 +137,7 @@ const ourTables = new Set([
 /** What runs names no table but ours, whatever was written; undefined when the statement is rejected. */
 async function tablesThatRun(sql: string): Promise<string[] | undefined> {
   try {
-    return await tablesOf((await parseStatement(connection, sql)).sql);
+    return await getTables((await parseStatement(connection, sql)).sql);
   } catch (error) {
     if (error instanceof StatementRejectedError || error instanceof StatementFailedError) return undefined;
     throw error;

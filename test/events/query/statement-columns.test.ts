@@ -57,7 +57,7 @@ async function run(from: ViewSources, sql: string, isHogql: boolean): Promise<un
   }
 }
 
-async function columnsOf(sql: string, isHogql: boolean): Promise<string[]> {
+async function getColumns(sql: string, isHogql: boolean): Promise<string[]> {
   const connection = await stores.database.connect();
   try {
     const options = withTypes(isHogql ? hogql : undefined, sources, 1);
@@ -114,7 +114,7 @@ for (const [sql, count, isHogql = false] of [
 ])
   test(`${count} columns: ${sql}`, async () => {
     const fromJson = await run({ people: stores.people }, sql, isHogql).catch((error) => String(error));
-    if (typeof fromJson !== "string") expect(await columnsOf(sql, isHogql)).toHaveLength(count);
+    if (typeof fromJson !== "string") expect(await getColumns(sql, isHogql)).toHaveLength(count);
     expect(await run(sources, sql, isHogql).catch((error) => String(error))).toEqual(fromJson);
   });
 

@@ -148,20 +148,20 @@ describe("the fixture of twelve visits", () => {
 
   test("conversions and revenue in the headline, as PostHog's clients ask for them", async () => {
     const compareFilter = { compare: true };
-    const figuresOf = async (more: JsonObject, web: object = { goals: [], countsScreens: false }) =>
+    const getFigures = async (more: JsonObject, web: object = { goals: [], countsScreens: false }) =>
       byKey(await ask({ kind: "WebOverviewQuery", ...more }, { web } as never));
     const conversionGoal = { customEventName: "signup" };
-    expect(await figuresOf({ conversionGoal, includeRevenue: true, samplingFactor: 0.1 })).toEqual({
+    expect(await getFigures({ conversionGoal, includeRevenue: true, samplingFactor: 0.1 })).toEqual({
       visitors: 9,
       "total conversions": 1,
       "unique conversions": 1,
       "conversion rate": (1 / 9) * 100,
       "conversion revenue": 20.5,
     });
-    expect(await figuresOf({ includeRevenue: true })).toEqual({ ...headline, revenue: 20.5 });
+    expect(await getFigures({ includeRevenue: true })).toEqual({ ...headline, revenue: 20.5 });
     const goals = [{ name: "Pricing", event: null, path: "/pricing" }];
     const ofPage = { conversionGoal: { goalName: "Pricing" } };
-    expect(await figuresOf(ofPage, { goals, countsScreens: false })).toEqual({
+    expect(await getFigures(ofPage, { goals, countsScreens: false })).toEqual({
       visitors: 9,
       "total conversions": 3,
       "unique conversions": 2,
@@ -177,7 +177,7 @@ describe("the fixture of twelve visits", () => {
     expect(byKey(compared)).toMatchObject({ visitors: 9, "total conversions": 1 });
     expect(byKey(compared, "previous")).toMatchObject({ "total conversions": 0, "conversion revenue": 0 });
     const filtered = { properties: [{ type: "event", key: "$browser", value: "Firefox" }], conversionGoal };
-    expect(await figuresOf(filtered)).toMatchObject({ visitors: 3, "unique conversions": 0 });
+    expect(await getFigures(filtered)).toMatchObject({ visitors: 3, "unique conversions": 0 });
   });
 
   test("conversions in lists are of the visitors of each row", async () => {

@@ -194,11 +194,11 @@ describe("over the API", () => {
       const { status, body } = await ask(`half/explain/?distinct_id=a&groups=${encodeURIComponent(bad)}`);
       expect([status, body.attr]).toEqual([400, "groups"]);
     }
-    const keyOf = (scopes: string[]) =>
+    const getKey = (scopes: string[]) =>
       createKey(server.metadata, { userEmail: "ann@example.com", label: "t", scopes }, { now: fixedNow })
         .value;
-    expect((await ask("half/explain/?distinct_id=a", keyOf(["cohort:read"]))).status).toBe(403);
-    expect((await ask("half/explain/?distinct_id=a", keyOf(["feature_flag:read"]))).status).toBe(200);
+    expect((await ask("half/explain/?distinct_id=a", getKey(["cohort:read"]))).status).toBe(403);
+    expect((await ask("half/explain/?distinct_id=a", getKey(["feature_flag:read"]))).status).toBe(200);
     expect((await ask("half/explain/?distinct_id=a", "phx_wrong")).status).toBe(401);
   });
 
@@ -224,7 +224,7 @@ describe("over the API", () => {
 });
 
 describe("for people", () => {
-  const textOf = async (flagKey: string, distinctId: string, more: object = {}) => {
+  const getText = async (flagKey: string, distinctId: string, more: object = {}) => {
     const question = { projectId: 1, timezone: "UTC", flagKey, distinctId, now: fixedNow, ...more };
     return formatExplanation(
       await explainFlag(new SqlitePersonReader(server.people.db), flagSets.of(1).set, question),
@@ -232,7 +232,7 @@ describe("for people", () => {
   };
 
   test("each step in a line", async () => {
-    expect((await textOf("steps", "ann")).replace(ann, "UUID")).toBe(
+    expect((await getText("steps", "ann")).replace(ann, "UUID")).toBe(
       [
         'steps is on, variant control for "ann".',
         "Why: Matched condition set 5.",
@@ -265,7 +265,7 @@ describe("for people", () => {
   test("the rollout of a plain flag", async () => {
     const place = (rolloutPosition("half", "nobody") * 100).toFixed(2);
     const isOn = rolloutPosition("half", "nobody") <= 0.5;
-    expect((await textOf("half", "nobody")).split("\n")).toEqual([
+    expect((await getText("half", "nobody")).split("\n")).toEqual([
       `half is ${isOn ? "on" : "off"} for "nobody".`,
       `Why: ${isOn ? "Matched condition set 1" : "Out of rollout bound"}.`,
       "",
@@ -277,7 +277,7 @@ describe("for people", () => {
   });
 
   test("flags that are not computed", async () => {
-    expect(await textOf("inactive", "ann")).toStartWith("inactive is disabled");
-    expect(await textOf("nothing", "ann")).toBe("Flag nothing does not exist.");
+    expect(await getText("inactive", "ann")).toStartWith("inactive is disabled");
+    expect(await getText("nothing", "ann")).toBe("Flag nothing does not exist.");
   });
 });

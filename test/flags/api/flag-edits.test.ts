@@ -283,24 +283,24 @@ describe("writes that are rejected", () => {
     using server = await withFlags({ key: "long" }, { key: "short" }, { key: "gone" });
     const path = (id: number) => `${flagsPath}${id}/`;
     const patch = (id: number, body: object) => server.ask("PATCH", path(id), { body });
-    const filtersOf = (length: number) => ({
+    const getFilters = (length: number) => ({
       groups: [{ properties: [], rollout_percentage: 100 }],
       payloads: { true: JSON.stringify("x".repeat(length)) },
     });
-    await patch(3, { filters: filtersOf(20_000) });
+    await patch(3, { filters: getFilters(20_000) });
     await patch(3, { deleted: true });
     // As long as a hundred and more of the longest ones.
-    const longest = JSON.stringify(filtersOf(64 * 1024 * 1024 - 10_000));
+    const longest = JSON.stringify(getFilters(64 * 1024 * 1024 - 10_000));
     server.metadata.db.$client.run("UPDATE flag SET filters = ? WHERE id = 1", [longest]);
     const rejected = { status: 400, body: { code: "invalid_input", attr: "filters" } };
-    const long = { key: "more", filters: filtersOf(20_000) };
+    const long = { key: "more", filters: getFilters(20_000) };
     expect(await server.ask("POST", flagsPath, { body: long })).toMatchObject(rejected);
-    expect(await patch(2, { filters: filtersOf(20_000) })).toMatchObject(rejected);
+    expect(await patch(2, { filters: getFilters(20_000) })).toMatchObject(rejected);
     expect(await patch(3, { deleted: false })).toMatchObject(rejected);
     expect(await patch(2, { name: "still a name" })).toMatchObject({ status: 200 });
-    expect(await patch(2, { filters: filtersOf(10) })).toMatchObject({ status: 200 });
+    expect(await patch(2, { filters: getFilters(10) })).toMatchObject({ status: 200 });
     expect(await server.ask("POST", flagsPath, { body: { key: "small" } })).toMatchObject({ status: 201 });
-    expect(await patch(1, { filters: filtersOf(30_000) })).toMatchObject({ status: 200 });
+    expect(await patch(1, { filters: getFilters(30_000) })).toMatchObject({ status: 200 });
     expect(await server.ask("POST", flagsPath, { body: long })).toMatchObject({ status: 201 });
     expect(await patch(3, { deleted: false })).toMatchObject({ status: 200 });
   });

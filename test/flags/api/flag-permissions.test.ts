@@ -18,7 +18,7 @@ function person(server: TestServer, email: string, level: LevelName): { user: Us
   return { user, key: value };
 }
 
-async function roleOf(server: TestServer, name: string, level: 21 | 37, users: User[]): Promise<string> {
+async function getRole(server: TestServer, name: string, level: 21 | 37, users: User[]): Promise<string> {
   const { body } = await server.ask("POST", rolesPath, { body: { name } });
   await server.ask("PATCH", `${rolesPath}${body.id}/`, { body: { feature_flags_access_level: level } });
   for (const user of users) {
@@ -84,9 +84,9 @@ describe("when the organization is for viewing", () => {
     const [editor, granted, other] = ["e@x.com", "g@x.com", "o@x.com"].map((email) =>
       person(server, email, "member"),
     );
-    await roleOf(server, "Editors", 37, [editor!.user]);
-    const viewers = await roleOf(server, "Payments", 21, [granted!.user]);
-    await roleOf(server, "Others", 21, [other!.user]);
+    await getRole(server, "Editors", 37, [editor!.user]);
+    const viewers = await getRole(server, "Payments", 21, [granted!.user]);
+    await getRole(server, "Others", 21, [other!.user]);
     expect((await it.edit(editor!.key)).status).toBe(200);
     expect(await it.edit(granted!.key)).toMatchObject(REJECTED);
 
@@ -115,7 +115,7 @@ describe("when the organization is for viewing", () => {
   test("deleting a role takes its records along", async () => {
     using it = await viewing();
     const member = person(it.server, "m@x.com", "member");
-    const role = await roleOf(it.server, "Payments", 21, [member.user]);
+    const role = await getRole(it.server, "Payments", 21, [member.user]);
     await it.server.ask("POST", `${flagsPath}1/role_access/`, { body: { role_id: role } });
     expect((await it.edit(member.key)).status).toBe(200);
     expect((await it.server.ask("DELETE", `${rolesPath}${role}/`)).status).toBe(204);
@@ -133,7 +133,7 @@ describe("role access records", () => {
     const server = new TestServer();
     await server.ask("POST", flagsPath, { body: { key: "pay" } });
     await server.ask("POST", flagsPath, { body: { key: "other" } });
-    const role = await roleOf(server, "Payments", 21, []);
+    const role = await getRole(server, "Payments", 21, []);
     const access = `${flagsPath}1/role_access/`;
     return { server, role, access, [Symbol.dispose]: () => server[Symbol.dispose]() };
   }
@@ -227,7 +227,7 @@ describe("roles", () => {
   test("are given once, and taken", async () => {
     using server = new TestServer();
     const member = person(server, "m@x.com", "member");
-    const role = await roleOf(server, "Eng", 37, [member.user]);
+    const role = await getRole(server, "Eng", 37, [member.user]);
     const members = `${rolesPath}${role}/role_memberships/`;
     for (const [userUuid, detail] of [
       [member.user.uuid, "User is already part of the role."],

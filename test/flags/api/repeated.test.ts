@@ -79,7 +79,7 @@ describe("the same request again", () => {
             happen(server, step, { list, flags });
             continue;
           }
-          const request = requestOf(server, step);
+          const request = getRequest(server, step);
           const answer = await read(await server.send(...request));
           const fresh = server.freshApp();
           const [path, init] = request;
@@ -225,7 +225,7 @@ function happen(
   }
 }
 
-function requestOf(
+function getRequest(
   server: TestEvaluation,
   { who, form, agent, query }: Extract<Step, { step: "ask" }>,
 ): [string, RequestInit] {

@@ -108,7 +108,7 @@ test("the activity log is narrowed by person, time and kind", async () => {
 test("keys of a member are seen and revoked by whoever has a say over them", async () => {
   using server = new TestServer();
   const organizationId = server.first.organization.id;
-  const keyOf = (email: string, level: "member" | "admin") => {
+  const getKey = (email: string, level: "member" | "admin") => {
     const user = createUser(server.metadata, { email, organizationId, level });
     const created = createKey(
       server.metadata,
@@ -117,8 +117,8 @@ test("keys of a member are seen and revoked by whoever has a say over them", asy
     );
     return { user, ...created };
   };
-  const bob = keyOf("bob@example.com", "member");
-  const admin = keyOf("admin@example.com", "admin");
+  const bob = getKey("bob@example.com", "member");
+  const admin = getKey("admin@example.com", "admin");
   const path = (uuid: string) => `/api/organizations/@current/members/${uuid}/personal_api_keys/`;
   const { body } = await server.ask("GET", path(bob.user.uuid), { key: admin.value });
   expect(body).toMatchObject([{ id: bob.key.id, value: null }]);

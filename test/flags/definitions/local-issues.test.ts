@@ -37,7 +37,7 @@ add(3, when([]), { ensureExperienceContinuity: true, active: false });
 add(4, when([dependsOn("5")]));
 add(5, when([dependsOn("4")]));
 add(6, when([]), { deleted: true });
-const issuesOf = (definition: FlagDefinition) =>
+const getIssues = (definition: FlagDefinition) =>
   new LocalIssues({
     flag: (id) => flags.get(id),
     cohort: (id) => cohorts.find((one) => one.id === id),
@@ -92,15 +92,15 @@ const cases: [string, JsonObject, string | undefined, Partial<FlagDefinition>?][
 describe("a flag", () => {
   for (const [name, filters, issue, more] of cases) {
     test(name, () => {
-      const issues = issuesOf({ ...flag(50, "f", filters), ...more });
+      const issues = getIssues({ ...flag(50, "f", filters), ...more });
       if (issue === undefined) expect(issues).toEqual([]);
       else expect(issues).toEqual([expect.stringContaining(issue)]);
     });
   }
   test("issues are told once, and at most 20", () => {
-    expect(issuesOf(flag(50, "f", when([inCohort(1), inCohort(1)])))).toHaveLength(1);
+    expect(getIssues(flag(50, "f", when([inCohort(1), inCohort(1)])))).toHaveLength(1);
     const many = Array.from({ length: 100 }, (_, id) => inCohort(1_000 + id));
-    const issues = issuesOf(flag(50, "f", when(many)));
+    const issues = getIssues(flag(50, "f", when(many)));
     expect([issues.length, issues.at(-1)]).toEqual([20, "81 more issues."]);
   });
   test("a long chain of flags, and one of many branches, end", () => {
@@ -120,7 +120,7 @@ describe("a flag", () => {
       fc.property(
         fc.dictionary(fc.constantFrom("groups", "holdout", "super_groups"), fc.jsonValue()),
         (filters) => {
-          const issues = issuesOf(flag(50, "f", filters as JsonObject));
+          const issues = getIssues(flag(50, "f", filters as JsonObject));
           expect(issues.every((issue) => typeof issue === "string" && issue.endsWith("."))).toBe(true);
         },
       ),

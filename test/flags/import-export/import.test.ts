@@ -223,9 +223,9 @@ describe("a change", () => {
     const settings = { key: "settings", is_remote_configuration: true };
     const file = { flagkeep_flags: 1, group_types: {}, cohorts: [], flags: [...flags, settings] };
     projects.import(readDocument(JSON.stringify(file)));
-    const filtersOf = (key: string) => findFlagByKey(projects.metadata.db, 2, key)!.filters;
-    expect(filtersOf("new")).toEqual({ groups: [] });
-    expect(filtersOf("settings")).toEqual(when([], 100));
+    const getFilters = (key: string) => findFlagByKey(projects.metadata.db, 2, key)!.filters;
+    expect(getFilters("new")).toEqual({ groups: [] });
+    expect(getFilters("settings")).toEqual(when([], 100));
     expect(findFlagByKey(projects.metadata.db, 2, "known")).toMatchObject({
       filters: when([], 40),
       name: "",

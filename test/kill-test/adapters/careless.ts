@@ -7,7 +7,7 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Adapter, digestOf } from "../adapter.ts";
+import { type Adapter, getDigest } from "../adapter.ts";
 
 const careless: Adapter = {
   async start(folder) {
@@ -31,7 +31,7 @@ const careless: Adapter = {
           .split("\n")
           .filter(Boolean)
           .map((line) => JSON.parse(line))
-          .map(({ id, sender, number, text }) => ({ id, sender, number, digest: digestOf(text) }));
+          .map(({ id, sender, number, text }) => ({ id, sender, number, digest: getDigest(text) }));
       },
       async stop() {
         child.kill();

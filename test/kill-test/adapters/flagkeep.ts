@@ -3,8 +3,8 @@
 import { createReadStream, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
-import { childrenOf } from "../../support/processes.ts";
-import { type Adapter, digestOf, type RunningServer } from "../adapter.ts";
+import { getChildren } from "../../support/processes.ts";
+import { type Adapter, getDigest, type RunningServer } from "../adapter.ts";
 import type { Stored } from "../checker.ts";
 
 const executable = process.env.FLAGKEEP_TEST_EXECUTABLE ?? resolve(import.meta.dir, "../../../dist/flagkeep");
@@ -46,7 +46,7 @@ const flagkeep: Adapter = {
         .status;
     return {
       async pids() {
-        return [child.pid, ...childrenOf(child.pid)];
+        return [child.pid, ...getChildren(child.pid)];
       },
       async send(events, historical) {
         const batch = events.map(({ id, sender, number, text }) => ({
@@ -69,7 +69,7 @@ const flagkeep: Adapter = {
           const { seq, event, uuid, distinct_id: sender, properties } = JSON.parse(line);
           if (event !== name) continue;
           const { number, text } = properties;
-          found.push({ seq, event: { id: uuid, sender, number, digest: digestOf(text) } });
+          found.push({ seq, event: { id: uuid, sender, number, digest: getDigest(text) } });
         }
         rmSync(file);
         return found.sort((one, other) => one.seq - other.seq).map(({ event }) => event);

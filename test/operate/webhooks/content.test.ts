@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { formatBody, formatOf } from "../../../src/operate/webhooks/format.ts";
+import { formatBody, getFormat } from "../../../src/operate/webhooks/format.ts";
 import {
   dueSummaries,
   hasNewBackupFailure,
@@ -70,7 +70,7 @@ describe("formats", () => {
     ["https://discord.com/other", "json"],
     ["https://hooks.slack.com.evil.example/services/", "json"],
     ["https://example.com/", "json"],
-  ] as const)("%s: %s", (url, format) => expect(formatOf(url)).toBe(format));
+  ] as const)("%s: %s", (url, format) => expect(getFormat(url)).toBe(format));
 });
 
 describe("flags", () => {

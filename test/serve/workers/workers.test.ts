@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { childrenOf } from "../../support/processes.ts";
+import { getChildren } from "../../support/processes.ts";
 import { flagkeep, ServerProcess, until } from "../../support/server.ts";
 
 interface Worker {
@@ -14,7 +14,7 @@ interface Worker {
 
 const count = 3;
 
-async function workersOf(server: ServerProcess): Promise<Worker[]> {
+async function getWorkers(server: ServerProcess): Promise<Worker[]> {
   const { stdout } = await flagkeep(["status", "--data-dir", server.dataDir, "--json"]);
   return (JSON.parse(stdout) as { workers: Worker[] }).workers;
 }
@@ -47,7 +47,7 @@ describe("three workers", () => {
   };
 
   test("are separate processes, and take requests", async () => {
-    const workers = await workersOf(server);
+    const workers = await getWorkers(server);
     expect(workers).toHaveLength(count);
     expect(new Set(workers.map(({ pid }) => pid)).size).toBe(count);
     expect(workers.every(({ up, restarts }) => up && restarts === 0)).toBe(true);
@@ -205,7 +205,7 @@ describe("faults", () => {
       return (await enabled(one)) !== (await enabled(anonymous)) && one;
     }, "a user with another value");
     const workers = await server.workerPids();
-    const engine = childrenOf(server.process.pid).find((pid) => !workers.includes(pid))!;
+    const engine = getChildren(server.process.pid).find((pid) => !workers.includes(pid))!;
     process.kill(engine, "SIGSTOP");
     const expected = await enabled(anonymous);
     expect(await enabled(other, { $anon_distinct_id: anonymous })).toBe(expected);
@@ -237,14 +237,14 @@ describe("faults", () => {
     for (let round = 0; round < 4; round++) {
       const before = acknowledged.length;
       const workers = await until(async () => {
-        const states = await workersOf(server);
+        const states = await getWorkers(server);
         return states.every(({ up }) => up) && states;
       }, "all workers are up");
       process.kill(workers[round % count]!.pid!, "SIGKILL");
       await until(() => acknowledged.length > before + 200, "events are taken meanwhile");
     }
     const restarts = await until(async () => {
-      const states = await workersOf(server);
+      const states = await getWorkers(server);
       return states.every(({ up }) => up) && states.reduce((sum, { restarts }) => sum + restarts, 0);
     }, "the last one is replaced");
     expect(restarts).toBe(4);
@@ -259,12 +259,12 @@ describe("faults", () => {
 
   test("a worker that hangs is replaced within 5 s", async () => {
     await using server = await start();
-    const [hung] = await workersOf(server);
+    const [hung] = await getWorkers(server);
     process.kill(hung!.pid!, "SIGSTOP");
     const at = performance.now();
     await until(() => !existsSync(`/proc/${hung!.pid}`), "it is killed", 15_000);
     expect(performance.now() - at).toBeLessThan(5_500);
-    await until(async () => (await workersOf(server))[0]!.up, "it is replaced");
+    await until(async () => (await getWorkers(server))[0]!.up, "it is replaced");
     const answers = await Promise.all(
       Array.from({ length: 30 }, () => fetch(`${server.url}/_liveness`, alone).then(({ status }) => status)),
     );
@@ -273,7 +273,7 @@ describe("faults", () => {
 
   test("workers exit with a server process that is killed, and the next one starts on the same port", async () => {
     await using server = await start();
-    const workers = await childrenOf(server.process.pid);
+    const workers = await getChildren(server.process.pid);
     const port = new URL(server.url).port;
     await server.kill();
     await until(() => workers.every((pid) => !existsSync(`/proc/${pid}`)), "they have exited");

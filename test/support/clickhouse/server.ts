@@ -81,7 +81,7 @@ const ownParameters = new Set([
 
 const literal = (text: string) => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
 
-function settingsOf(url: URL): string[] {
+function getSettings(url: URL): string[] {
   return [...url.searchParams].flatMap(([name, value]) =>
     ownParameters.has(name) || !/^[a-z0-9_]+$/.test(name) ? [] : [`${name} = ${literal(value)}`],
   );
@@ -93,7 +93,7 @@ const insertPattern =
 async function run(statement: string, body: Buffer | undefined, url: URL): Promise<Uint8Array> {
   const database = url.searchParams.get("database");
   if (database !== null) await session.queryAsync(`USE ${"`"}${database}${"`"}`, { format: "Null" });
-  const settings = settingsOf(url);
+  const settings = getSettings(url);
   const insert = body === undefined ? null : insertPattern.exec(statement);
   if (insert === null) {
     // Only what answers rows takes settings at its end.

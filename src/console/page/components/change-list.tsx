@@ -32,7 +32,7 @@ interface EntryProps {
 export function ChangeList({
   entries,
   isOfOneItem = false,
-  actionsOf,
+  actionsOf: getActions,
 }: Partial<EntryProps> & { entries: readonly ActivityEntry[] }) {
   const days = new Map<string, ActivityEntry[]>();
   for (const entry of entries) {
@@ -47,9 +47,14 @@ export function ChangeList({
           <ul class="lines">
             {collapseEntries(found).map((group) =>
               group.length === 1 ? (
-                <Entry key={group[0]!.id} entry={group[0]!} isOfOneItem={isOfOneItem} actionsOf={actionsOf} />
+                <Entry
+                  key={group[0]!.id}
+                  entry={group[0]!}
+                  isOfOneItem={isOfOneItem}
+                  actionsOf={getActions}
+                />
               ) : (
-                <Group key={group[0]!.id} entries={group} isOfOneItem={isOfOneItem} actionsOf={actionsOf} />
+                <Group key={group[0]!.id} entries={group} isOfOneItem={isOfOneItem} actionsOf={getActions} />
               ),
             )}
           </ul>
@@ -88,7 +93,7 @@ function Group({ entries, ...props }: EntryProps & { entries: readonly ActivityE
   );
 }
 
-function Entry({ entry, isOfOneItem, actionsOf }: EntryProps & { entry: ActivityEntry }) {
+function Entry({ entry, isOfOneItem, actionsOf: getActions }: EntryProps & { entry: ActivityEntry }) {
   const { verb, isSwitch, lines } = getSentence(entry);
   const approval = getApproval(entry);
   return (
@@ -102,7 +107,7 @@ function Entry({ entry, isOfOneItem, actionsOf }: EntryProps & { entry: Activity
             {approval && `· ${approval} `}· <RelativeTime at={entry.created_at} />
           </span>
         </span>
-        {actionsOf?.(entry)}
+        {getActions?.(entry)}
       </div>
       {entry.detail.note && <p class="note">{entry.detail.note}</p>}
       <ChangeLines lines={lines} />

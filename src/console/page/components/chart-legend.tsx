@@ -24,10 +24,10 @@ export function Legend({
 }) {
   // The previous period has the color of its series, and no entry.
   const current = series.flatMap((one, index) => (one.sameAs === undefined ? [{ one, index }] : []));
-  const sumOf = ({ values }: ChartSeries) => values.reduce((sum, value) => sum + value, 0);
-  const changeOf = (index: number, one: ChartSeries) => {
+  const getSum = ({ values }: ChartSeries) => values.reduce((sum, value) => sum + value, 0);
+  const getChange = (index: number, one: ChartSeries) => {
     const before = series.find(({ sameAs }) => sameAs === index);
-    return before === undefined || !hasTotals ? undefined : change(sumOf(one), sumOf(before));
+    return before === undefined || !hasTotals ? undefined : change(getSum(one), getSum(before));
   };
   const toggle = (name: string) => {
     const next = new Set(hidden);
@@ -55,8 +55,8 @@ export function Legend({
                 {one.name}
               </button>
             </th>
-            {hasTotals && <td>{format(sumOf(one))}</td>}
-            {changeOf(index, one) !== undefined && <td class="muted">{changeOf(index, one)}</td>}
+            {hasTotals && <td>{format(getSum(one))}</td>}
+            {getChange(index, one) !== undefined && <td class="muted">{getChange(index, one)}</td>}
           </tr>
         ))}
       </tbody>

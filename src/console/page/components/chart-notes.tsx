@@ -44,7 +44,7 @@ export function ChartNotes({ buckets, names }: { buckets: readonly string[]; nam
               </button>
               <span class="mark-tip" role="tooltip">
                 {found.map((note) => (
-                  <span key={note.id}>{lineOf(note)}</span>
+                  <span key={note.id}>{getLine(note)}</span>
                 ))}
               </span>
             </li>
@@ -82,7 +82,7 @@ function isWithin(note: Note, place: number, buckets: readonly string[]): boolea
   return Date.parse(wallTime(note.date_marker).replace(" ", "T")) < last! + (last! - before!);
 }
 
-const lineOf = ({ content, created_by: by }: Note) => w.line(content, by?.first_name || by?.email || "");
+const getLine = ({ content, created_by: by }: Note) => w.line(content, by?.first_name || by?.email || "");
 
 function NewNote({ day, onClose, onAdded }: { day: string; onClose: () => void; onAdded: () => void }) {
   const [content, setContent] = useState("");
@@ -144,7 +144,7 @@ function NoteList({
         {notes.map((note) => (
           <li key={note.id} class="row apart">
             <span>
-              {lineOf(note)}{" "}
+              {getLine(note)}{" "}
               <span class="muted">
                 <Day at={note.date_marker} />
               </span>

@@ -91,7 +91,7 @@ export function ShareField({
   ...props
 }: Omit<FieldProps, "value" | "onInput" | "error"> & { value: number; onInput: (value: number) => void }) {
   const [text, setText] = useState("");
-  const shareOf = (sent: string) =>
+  const getShare = (sent: string) =>
     sent.trim() !== "" && Number(sent) >= 0 && Number(sent) <= 100 ? Number(sent) : Number.NaN;
   return (
     <Field
@@ -101,10 +101,10 @@ export function ShareField({
       step="any"
       suffix="%"
       // Changed from outside, for example by a slider.
-      value={Object.is(shareOf(text), value) ? text : String(value)}
+      value={Object.is(getShare(text), value) ? text : String(value)}
       onInput={(sent) => {
         setText(sent);
-        onInput(shareOf(sent));
+        onInput(getShare(sent));
       }}
       error={Number.isNaN(value) ? messages.flag.shareWrong : undefined}
       {...props}

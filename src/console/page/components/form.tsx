@@ -23,7 +23,7 @@ export function Form({
   done = messages.settings.saved,
   disabledReason,
 }: {
-  children: ComponentChildren | ((errorOf: (field: string) => string | undefined) => ComponentChildren);
+  children: ComponentChildren | ((getError: (field: string) => string | undefined) => ComponentChildren);
   /** Resolves with false if nothing was done. */
   onSend: () => Promise<unknown>;
   action?: string;

@@ -23,9 +23,9 @@ export function Funnel({
   const groups = (Array.isArray(results[0]) ? results : [results]) as FunnelStep[][];
   const steps = groups[0] ?? [];
   const total = (index: number) => groups.reduce((sum, group) => sum + (group[index]?.count ?? 0), 0);
-  const shareOf = (group: readonly FunnelStep[], index: number) =>
+  const getShare = (group: readonly FunnelStep[], index: number) =>
     group[0]?.count ? (group[index]?.count ?? 0) / group[0].count : 0;
-  const nameOf = (group: readonly FunnelStep[]) => {
+  const getName = (group: readonly FunnelStep[]) => {
     const value = group[0]?.breakdown_value;
     if (value === undefined) return w.people;
     const [one] = Array.isArray(value) ? value : [value];
@@ -56,7 +56,7 @@ export function Funnel({
                       <span
                         key={place}
                         class={seriesClass(place)}
-                        style={{ blockSize: `${shareOf(group, index) * 100}%` }}
+                        style={{ blockSize: `${getShare(group, index) * 100}%` }}
                       />
                     ))}
                   </div>
@@ -66,7 +66,7 @@ export function Funnel({
             {groups.map((group, place) => (
               <tr key={place}>
                 <th scope="row">
-                  {groups.length > 1 && <span class={`swatch ${seriesClass(place)}`} />} {nameOf(group)}
+                  {groups.length > 1 && <span class={`swatch ${seriesClass(place)}`} />} {getName(group)}
                 </th>
                 {group.map((step, index) => (
                   <td key={step.order} class="number">

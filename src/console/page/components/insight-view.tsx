@@ -93,10 +93,10 @@ function Trend({
   const marks = useFlagMarks();
   const current = results.filter(({ compare_label: period }) => period !== "previous");
   const previous = results.filter((result) => !current.includes(result));
-  const sumOf = (period: readonly TrendResult[]) =>
+  const getSum = (period: readonly TrendResult[]) =>
     period.reduce((sum, { aggregated_value: figure, count }) => sum + (figure ?? count), 0);
-  const total = sumOf(current);
-  const before = sumOf(previous);
+  const total = getSum(current);
+  const before = getSum(previous);
   if (view === "number") {
     return (
       <p class="big-number">
@@ -108,8 +108,8 @@ function Trend({
   if (results.every(({ data }) => data.every((value) => value === 0))) return <p class="muted">{w.empty}</p>;
   const names = isOfPeriods ? periodNames(results[0]!.days) : results[0]!.labels;
   const isBrokenDown = current.some(({ breakdown_value: value }) => value !== undefined);
-  const orderOf = ({ action, order }: TrendResult) => action?.order ?? order ?? 0;
-  const isMany = new Set(current.map(orderOf)).size > 1;
+  const getOrder = ({ action, order }: TrendResult) => action?.order ?? order ?? 0;
+  const isMany = new Set(current.map(getOrder)).size > 1;
   const plainName = ({ label: name, breakdown_value: value, action, status }: TrendResult) => {
     if (status !== undefined) return w.lifecycle[status] ?? status;
     // Several formulas name themselves.
@@ -118,17 +118,17 @@ function Trend({
   };
   const sent = current.map(plainName);
   // Letters distinguish two series of the same event.
-  const nameOf = (result: TrendResult) => {
+  const getName = (result: TrendResult) => {
     const name = plainName(result);
     const isAlone = sent.indexOf(name) === sent.lastIndexOf(name);
-    return isAlone ? name : `${w.series(orderOf(result))} · ${name}`;
+    return isAlone ? name : `${w.series(getOrder(result))} · ${name}`;
   };
-  const keyOf = (result: TrendResult) => JSON.stringify([orderOf(result), result.breakdown_value]);
+  const getKey = (result: TrendResult) => JSON.stringify([getOrder(result), result.breakdown_value]);
   const series = [...current, ...previous].map((result) => {
-    const sameAs = current.findIndex((one) => keyOf(one) === keyOf(result));
+    const sameAs = current.findIndex((one) => getKey(one) === getKey(result));
     const isBefore = previous.includes(result);
     return {
-      name: isBefore ? w.nameBefore(nameOf(result)) : nameOf(result),
+      name: isBefore ? w.nameBefore(getName(result)) : getName(result),
       values: result.data,
       ...(isBefore && sameAs >= 0 ? { sameAs, names: periodNames(result.days ?? []) } : {}),
     };
@@ -181,11 +181,11 @@ const isRest = (value: unknown) => [value].flat().includes(otherValues);
 
 /** First and last day of the buckets between two positions. */
 function daysBetween(days: readonly string[], from: number, to: number): [from: string, to: string] {
-  const dayOf = (position: number) => days[position]!.slice(0, 10);
-  if (to + 1 >= days.length) return [dayOf(from), dayOf(to)];
-  const last = new Date(Date.parse(`${dayOf(to + 1)}T00:00Z`) - 1).toISOString().slice(0, 10);
+  const toDay = (position: number) => days[position]!.slice(0, 10);
+  if (to + 1 >= days.length) return [toDay(from), toDay(to)];
+  const last = new Date(Date.parse(`${toDay(to + 1)}T00:00Z`) - 1).toISOString().slice(0, 10);
   // The next hour may be of the same day.
-  return [dayOf(from), [dayOf(to), last].sort().at(-1)!];
+  return [toDay(from), [toDay(to), last].sort().at(-1)!];
 }
 
 function FunnelTrend({ results, label }: { results: readonly TrendResult[]; label: string }) {

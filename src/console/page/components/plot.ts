@@ -129,7 +129,7 @@ export function createPlot(element: HTMLElement, options: PlotOptions): Plot {
   };
 }
 
-const colorOf = (index: number) => themeColor(`series-${(index % colorsCount) + 1}`);
+const getColor = (index: number) => themeColor(`series-${(index % colorsCount) + 1}`);
 const hasDots = ({ names }: PlotOptions) => names.length <= dotsMax;
 
 /** Indices of the series that are stacked: shown ones of the current period. */
@@ -144,7 +144,7 @@ function previousLines({ series, isShown }: PlotOptions): Line[] {
       : [
           {
             line: {
-              stroke: withAlpha(colorOf(sameAs), previousAlpha),
+              stroke: withAlpha(getColor(sameAs), previousAlpha),
               width: 1.5,
               dash: [4, 4],
               points: { show: false },
@@ -161,7 +161,7 @@ function plainLines(options: PlotOptions): Line[] {
   const isSingle = getStacked(options).length === 1;
   const current = series.flatMap(({ values, sameAs }, index) => {
     if (sameAs !== undefined || !isShown(index)) return [];
-    const stroke = colorOf(index);
+    const stroke = getColor(index);
     const line: uPlot.Series = {
       stroke,
       width: 2,
@@ -187,7 +187,7 @@ function barLines(options: PlotOptions, bands: readonly (readonly Band[])[]): Li
   const bars = getStacked(options)
     .reverse()
     .flatMap((index) => {
-      const color = colorOf(index);
+      const color = getColor(index);
       const ends = bands[index]!.map(({ to }) => to);
       const line = (fill: string): uPlot.Series => ({
         stroke: themeColor("surface"),

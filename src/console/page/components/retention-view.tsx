@@ -36,12 +36,12 @@ export function Retention({
 }) {
   const curve = retentionCurve(rows);
   const names = curve.map((_, place) => rows[place]?.label ?? String(place));
-  const shareOf = ({ values }: RetentionRow, place: number) =>
+  const getShare = ({ values }: RetentionRow, place: number) =>
     values[0]?.count ? (values[place]?.count ?? 0) / values[0].count : 0;
   // The first column is always 100 %: the scale ends at the highest cell after it.
   const most = Math.max(
     0,
-    ...rows.flatMap((row) => row.values.slice(1).map((_, place) => shareOf(row, place + 1))),
+    ...rows.flatMap((row) => row.values.slice(1).map((_, place) => getShare(row, place + 1))),
   );
   return (
     <>
@@ -65,7 +65,7 @@ export function Retention({
                 <th scope="row">{date ? periodNames([date.slice(0, 10)])[0] : name}</th>
                 <td>{number(first)}</td>
                 {values.map(({ count }, place) => {
-                  const share = shareOf(row, place);
+                  const share = getShare(row, place);
                   if (first === 0) return <td key={place} class="nobody" />;
                   const depth = place === 0 ? 0 : most === 0 ? 0 : Math.round((share / most) * heatMost);
                   return (

@@ -54,7 +54,7 @@ function useNarrow(): boolean {
 }
 
 export function DataTable<Row>(props: TableProps<Row>) {
-  const { label, columns, count, rowAt, keyOf, onView, onOpen, onChoose } = props;
+  const { label, columns, count, rowAt, keyOf: getKey, onView, onOpen, onChoose } = props;
   const isNarrow = useNarrow();
   const height = isNarrow ? (props.narrowHeight ?? 76) : (props.rowHeight ?? 46);
   const body = useRef<HTMLDivElement>(null);
@@ -117,7 +117,7 @@ export function DataTable<Row>(props: TableProps<Row>) {
     const row = rowAt(index);
     rows.push(
       <div
-        key={row === undefined ? `- ${index}` : keyOf(row)}
+        key={row === undefined ? `- ${index}` : getKey(row)}
         role="row"
         class={["tr", index === current && "current", row !== undefined && props.rowClass?.(row)]
           .filter(Boolean)

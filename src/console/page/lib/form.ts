@@ -47,7 +47,7 @@ export function useForm<Values extends object>(
   const running = useRef(false);
   let isPlaced = false;
   const set = (changes: Partial<Values>) => setValues((now) => ({ ...now, ...changes }));
-  const errorOf = (field: string) => {
+  const getError = (field: string) => {
     if (failure?.attr !== field) return undefined;
     isPlaced = true;
     return failure.detail;
@@ -82,7 +82,7 @@ export function useForm<Values extends object>(
     input: (name) => ({
       value: values[name] as string,
       onInput: (value) => set({ [name]: value } as Partial<Values>),
-      error: errorOf(name),
+      error: getError(name),
     }),
     choice: (name) => ({
       value: values[name] as Values[typeof name] & string,
@@ -92,7 +92,7 @@ export function useForm<Values extends object>(
       isOn: values[name] as boolean,
       onChange: (isOn) => set({ [name]: isOn } as Partial<Values>),
     }),
-    errorOf,
+    errorOf: getError,
     submit: () => run(() => send(values)),
     run,
   };

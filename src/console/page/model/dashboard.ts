@@ -176,10 +176,10 @@ export async function createFromTemplate(
   }
   if (tiles.length === 0) return id;
   const created = await request<DashboardWithTiles>(`${path}?refresh=force_cache`);
-  const tileOf = (insightId: number | undefined) =>
+  const getTile = (insightId: number | undefined) =>
     created.tiles.find((tile) => tile.insight?.id === insightId)?.id;
   const changes = tiles.map((tile) => ({
-    ...(tile.text === undefined ? { id: tileOf(ids.get(tile)) } : { text: { body: tile.text } }),
+    ...(tile.text === undefined ? { id: getTile(ids.get(tile)) } : { text: { body: tile.text } }),
     layouts: { sm: tile.layout },
   }));
   await request(path, { method: "PATCH", body: { tiles: changes } });

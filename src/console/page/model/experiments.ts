@@ -176,10 +176,10 @@ export const variantKeys = ({ feature_flag: flag }: Experiment): string[] =>
   (flag.filters.multivariate?.variants ?? []).map(({ key }) => key);
 
 /** Why the user cannot change the experiment. */
-export const rejectionOf = ({ user_access_level: level }: Experiment): string | false =>
+export const getRejection = ({ user_access_level: level }: Experiment): string | false =>
   (level === "none" || level === "viewer") && w.viewOnly;
 
-export const intervalOf = (row: ResultRow): readonly [number, number] | undefined =>
+export const getInterval = (row: ResultRow): readonly [number, number] | undefined =>
   row.credible_interval ?? row.confidence_interval ?? undefined;
 
 /** A delta or a bound of its interval: a percentage if the difference is relative. */
@@ -202,7 +202,7 @@ export function formatCertainty(row: ResultRow): string {
 export type Verdict = "better" | "worse" | "none" | "open";
 
 /** What the result of a variant means. `open`: no verdict is possible yet. */
-export function verdictOf(row: ResultRow, goal: "increase" | "decrease"): Verdict {
+export function getVerdict(row: ResultRow, goal: "increase" | "decrease"): Verdict {
   if (row.significant === null || row.significant === undefined) return "open";
   if (!row.significant || typeof row.delta !== "number") return "none";
   return row.delta > 0 === (goal === "increase") ? "better" : "worse";
@@ -247,7 +247,7 @@ export const freshMetric = (): Metric =>
   withType({ kind: "ExperimentMetric", goal: "increase", metric_type: "funnel" }, "funnel");
 
 /** The events of a metric, for its summary. */
-export function eventsOf(metric: Metric): string {
+export function getEvents(metric: Metric): string {
   const sources = [
     metric.source,
     ...(metric.series ?? []),

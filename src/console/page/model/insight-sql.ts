@@ -7,7 +7,7 @@
 import { getActiveDays, isActiveUsers } from "../../../events/insights/active-days.ts";
 import { noValue } from "../../../events/insights/breakdown-values.ts";
 import type { Condition } from "./flags.ts";
-import { breakdownsOf, type InsightDraft, parseDays, retentionPeriods, type Series } from "./insight.ts";
+import { getBreakdowns, type InsightDraft, parseDays, retentionPeriods, type Series } from "./insight.ts";
 import {
   clockNow,
   type Figure,
@@ -45,10 +45,10 @@ FROM lived WHERE ${lifecycleRange(question, clock)}
 GROUP BY ALL ORDER BY ALL`;
   }
   const isMany = question.series.length > 1 || question.formula !== "";
-  const breakdowns = breakdownsOf(question);
+  const breakdowns = getBreakdowns(question);
   const selects = question.series.map((series, position) => {
     const event = question.formula ? "" : series.event;
-    const name = isMany ? [`${quoted(`${letterOf(position)} ${event}`.trim())} AS series`] : [];
+    const name = isMany ? [`${quoted(`${getLetter(position)} ${event}`.trim())} AS series`] : [];
     const days = getActiveDays(series.math, question.interval);
     if (days !== undefined) return activeStatement(question, series, { clock, days, name });
     const columns = [
@@ -63,13 +63,13 @@ GROUP BY ALL ORDER BY ALL`;
   return `${question.formula ? formulaStatement(question, counted) : counted}\nORDER BY ALL`;
 }
 
-const letterOf = (position: number) => String.fromCharCode("A".charCodeAt(0) + position);
+const getLetter = (position: number) => String.fromCharCode("A".charCodeAt(0) + position);
 
 /** SQL for a formula over the series; without rows for periods without events. */
 function formulaStatement(question: InsightDraft, counted: string): string {
-  const shown = ["period", ...breakdownsOf(question).map(identifier)].join(", ");
+  const shown = ["period", ...getBreakdowns(question).map(identifier)].join(", ");
   const letters = question.series.map((_, position) => {
-    const letter = letterOf(position);
+    const letter = getLetter(position);
     return `coalesce(sum(value) FILTER (WHERE series = '${letter}'), 0)::DOUBLE AS "${letter}"`;
   });
   const formula = question.formula.toUpperCase().replaceAll(/[A-Z]/g, (letter) => `"${letter}"`);
@@ -138,7 +138,7 @@ GROUP BY l.who ORDER BY times DESC, who`;
       : [`${getStart(question.interval, localTime(clock), clock)} = TIMESTAMP '${wallTime(figure.day)}'`]),
     ...(figure.breakdown === undefined
       ? []
-      : breakdownsOf(question).map((one, index) => {
+      : getBreakdowns(question).map((one, index) => {
           const value = property("e", one);
           return values[index] === noValue
             ? `${value} IS NULL`
@@ -161,7 +161,7 @@ function activeStatement(
   { clock, days, name }: { clock: ProjectClock; days: number; name: readonly string[] },
 ): string {
   const { interval } = question;
-  const breakdowns = breakdownsOf(question);
+  const breakdowns = getBreakdowns(question);
   const unit = interval === "hour" ? "hour" : "day";
   const { from, until } = rangeBounds(question, clock);
   const local = localTime(clock);

@@ -112,7 +112,7 @@ export const isFormulaWrong = ({ kind, formula, series }: InsightDraft): boolean
   kind === "trends" && formula.trim() !== "" && parseFormula(formula, series.length) === undefined;
 
 /** The properties by which a query is broken down. */
-export function breakdownsOf({ kind, view, breakdown, secondBreakdown, formula }: InsightDraft): string[] {
+export function getBreakdowns({ kind, view, breakdown, secondBreakdown, formula }: InsightDraft): string[] {
   // One number cannot show several, and ratios do not add up.
   if (kind === "trends" && view === "number" && formula) return [];
   return (kind === "trends" ? [breakdown, secondBreakdown] : [breakdown]).filter((name) => name !== "");
@@ -132,7 +132,7 @@ export function getQuery(question: InsightDraft): Query {
     ...(question.kind === "trends" ? { math, ...(property ? { math_property: property } : {}) } : {}),
     ...(properties && properties.length > 0 ? { properties } : {}),
   }));
-  const breakdowns = breakdownsOf(question);
+  const breakdowns = getBreakdowns(question);
   const formula = question.formula.trim();
   const shared = {
     dateRange: toDateRange(question.range),

@@ -63,7 +63,7 @@ export const defaultRange = "-30d";
 const defaultComparison = "previous";
 
 /** The view of an address. */
-export function viewOf(query: Record<string, string>): View {
+export function getView(query: Record<string, string>): View {
   const { range = defaultRange, compare = defaultComparison } = query;
   return {
     range: Object.hasOwn(w.ranges, range) ? range : defaultRange,
@@ -101,7 +101,7 @@ export const listColumns = (hasGoal: boolean): readonly [string, string, string]
   hasGoal ? [w.visitors, w.conversions, w.rate] : [w.visitors, w.views, w.bounceRate];
 
 /** One bucket per hour on short ranges, per week on long ones. */
-export const intervalOf = ({ range }: View) =>
+export const getInterval = ({ range }: View) =>
   range === "0d" || range === "-24h" ? "hour" : range === "-12m" ? "week" : "day";
 
 const ask = <Answer>(query: object, signal: AbortSignal) =>
@@ -121,9 +121,9 @@ export interface OverviewAnswer {
 }
 
 export const readFigures = (view: View, signal: AbortSignal): Promise<Figures> =>
-  ask<OverviewAnswer>({ kind: "WebOverviewQuery", ...common(view) }, signal).then(figuresOf);
+  ask<OverviewAnswer>({ kind: "WebOverviewQuery", ...common(view) }, signal).then(getFigures);
 
-export function figuresOf({ results }: OverviewAnswer): Figures {
+export function getFigures({ results }: OverviewAnswer): Figures {
   const pair = (key: string): Pair => {
     const found = results.find((one) => one.key === key);
     return [found?.value ?? null, found?.previous ?? null];
@@ -151,7 +151,7 @@ export interface Course {
 }
 
 export const readCourse = (view: View, signal: AbortSignal) =>
-  ask<Course>({ kind: "WebTrendsQuery", interval: intervalOf(view), ...common(view) }, signal);
+  ask<Course>({ kind: "WebTrendsQuery", interval: getInterval(view), ...common(view) }, signal);
 
 /** The value of a figure in a bucket. */
 export function figureIn({ metrics }: Bucket, name: FigureName): number {
@@ -218,7 +218,7 @@ export function listOf(name: ListName, { columns, results, isEstimated = false }
     hasGoal,
     rows: results.map(([sent, visitors, ...others]) => {
       const value = Array.isArray(sent) ? sent.join("×") : sent;
-      const label = labelOf(lists[name].facet, value);
+      const label = getLabel(lists[name].facet, value);
       // With a goal: total conversions, unique ones, and their rate.
       const [amount, rate] = (hasGoal ? others.slice(1) : others) as [Pair, Pair];
       return { value, label, visitors: visitors!, amount, rate };
@@ -230,7 +230,7 @@ const countryNames = new Intl.DisplayNames("en", { type: "region", fallback: "co
 const languageNames = new Intl.DisplayNames("en", { type: "language", fallback: "code" });
 
 /** The name of a value, as shown. */
-export function labelOf(facet: Facet | undefined, value: string | null): string {
+export function getLabel(facet: Facet | undefined, value: string | null): string {
   if (value === null) return w.unnamed;
   if (facet === "referrer" && value === "$direct") return w.direct;
   try {
@@ -276,7 +276,7 @@ export const saveGoals = (goals: readonly Goal[]) =>
   request(inProject(""), { method: "PATCH", body: { web_goals: goals } });
 
 /** Difference to the previous period, in percent or for rates in points; undefined if unknown. */
-export function changeOf(
+export function getChange(
   name: FigureName,
   [now, before]: Pair,
 ): { text: string; isBetter: boolean | null } | undefined {

@@ -115,7 +115,7 @@ export const freshSurvey = (): SurveyDraft => ({
   enable_partial_responses: false,
 });
 
-export const draftOf = (survey: Survey): SurveyDraft => ({
+export const getDraft = (survey: Survey): SurveyDraft => ({
   name: survey.name,
   description: survey.description,
   type: survey.type,
@@ -142,7 +142,7 @@ export function withType(question: Question, type: QuestionType): Question {
 }
 
 /** Answers that can lead to different questions, as posthog-js names them. */
-export function answersOf({ type, scale, choices }: Question): string[] {
+export function getAnswers({ type, scale, choices }: Question): string[] {
   if (type === "single_choice") return (choices ?? []).map((_, index) => String(index));
   if (type !== "rating") return [];
   if (scale === 10) return ["detractors", "passives", "promoters"];

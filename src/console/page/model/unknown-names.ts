@@ -1,6 +1,6 @@
 /** Names in a query that no event has, with the closest known name. Pure. */
 
-import { breakdownsOf, type InsightDraft } from "./insight.ts";
+import { getBreakdowns, type InsightDraft } from "./insight.ts";
 
 export interface UnknownName {
   kind: "event" | "property";
@@ -19,7 +19,7 @@ export function unknownNames(
   const { kind, series, properties, target, returning } = question;
   const events = kind === "retention" ? [target, returning] : series.map(({ event }) => event);
   const keys = [
-    ...(kind === "retention" || kind === "lifecycle" ? [] : breakdownsOf(question)),
+    ...(kind === "retention" || kind === "lifecycle" ? [] : getBreakdowns(question)),
     ...series.map(({ math_property: property }) => property ?? ""),
     ...[...properties, ...series.flatMap((one) => one.properties ?? [])]
       .filter(({ type }) => type === "event")

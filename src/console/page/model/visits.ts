@@ -21,7 +21,7 @@ const viewEvents = new Set(["$pageview", "$screen"]);
 
 const getText = (value: unknown) => (typeof value === "string" && value !== "" ? value : undefined);
 
-function sourceOf({ properties }: StoredEvent): string | undefined {
+function getSource({ properties }: StoredEvent): string | undefined {
   const host = getText(properties.$referring_domain)?.replace(/^www\./, "");
   return getText(properties.utm_source) ?? (host === "$direct" ? undefined : host);
 }
@@ -42,7 +42,7 @@ export function toVisits(events: readonly StoredEvent[]): Visit[] {
     const own = visit ?? visits.at(-1)!;
     own.events.push(event);
     own.from = at;
-    own.source = sourceOf(event) ?? own.source;
+    own.source = getSource(event) ?? own.source;
     if (viewEvents.has(event.event)) own.pages += 1;
   }
   return visits;

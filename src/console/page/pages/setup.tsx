@@ -54,7 +54,7 @@ export function Setup() {
       setBusy(false);
     }
   };
-  const errorOf = (field: string) => (failure?.attr === field ? failure.detail : undefined);
+  const getError = (field: string) => (failure?.attr === field ? failure.detail : undefined);
   const isOfField = ["email", "first_name", "password"].includes(failure?.attr ?? "");
   return (
     <main class="signing">
@@ -85,7 +85,7 @@ export function Setup() {
               autocomplete="username"
               value={email}
               onInput={setEmail}
-              error={errorOf("email")}
+              error={getError("email")}
               isRequired
             />
             <Field
@@ -94,7 +94,7 @@ export function Setup() {
               autocomplete="name"
               value={name}
               onInput={setName}
-              error={errorOf("first_name")}
+              error={getError("first_name")}
             />
             <Field
               label={w.password}
@@ -104,7 +104,7 @@ export function Setup() {
               value={password}
               onInput={setPassword}
               help={w.passwordHelp}
-              error={errorOf("password")}
+              error={getError("password")}
               isRequired
             />
             {failure && !isOfField && (

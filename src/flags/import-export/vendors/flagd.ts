@@ -36,7 +36,7 @@ function readFlag(key: string, flag: JsonObject, shared: JsonObject): VendorFlag
   const { variants, keys, isBoolean } = variantsOfNames(
     checkedObject(flag.variants, "variants", report("variants")),
   );
-  const variantOf: VariantOf = (name) => {
+  const getVariant: VariantOf = (name) => {
     const written = typeof name === "boolean" || typeof name === "number" ? stringify(name) : text(name);
     if (written === undefined || !keys.has(written)) return undefined;
     return isBoolean ? object(flag.variants)[written] === true : keys.get(written);
@@ -44,10 +44,10 @@ function readFlag(key: string, flag: JsonObject, shared: JsonObject): VendorFlag
   if (flag.state !== "ENABLED" && flag.state !== "DISABLED")
     report("its state")(`${JSON.stringify(flag.state ?? null)} is neither ENABLED nor DISABLED`);
   const byDefault = (flag.defaultVariant ?? null) as Json;
-  const fallback = variantOf(byDefault);
+  const fallback = getVariant(byDefault);
   if (fallback === undefined && byDefault !== null && byDefault !== "")
     report("the default variant")(`variant ${stringify(byDefault)} does not exist`);
-  const chain = new Chain(new JsonLogicReader(shared), variantOf, byDefault, report);
+  const chain = new Chain(new JsonLogicReader(shared), getVariant, byDefault, report);
   const targeting = checkedObject(flag.targeting, "targeting", report("its targeting"));
   if (Object.keys(targeting).length > 0) chain.read(targeting, matchesAll);
   return {

@@ -155,13 +155,13 @@ function readFeature(
 }
 
 /** The overrides of one feature in the members of a list. */
-function statesOf(owner: JsonObject, member: string, key: string): JsonObject[] {
+function getStates(owner: JsonObject, member: string, key: string): JsonObject[] {
   return objects(owner[member]).filter(({ feature }) => object(feature).name === key);
 }
 
 function identityOverrides(identities: readonly Json[], key: string): Override[] {
   return identities.filter(isJsonObject).flatMap((identity) =>
-    statesOf(identity, "identity_features", key).map((state) => ({
+    getStates(identity, "identity_features", key).map((state) => ({
       name: `the override of ${stringify(identity.identifier ?? null)}`,
       when: isOneOf("distinct_id", [(identity.identifier ?? null) as Json]),
       state: getState(state),
@@ -173,7 +173,7 @@ function segmentOverrides(segments: readonly Json[], key: string): Override[] {
   return segments
     .filter(isJsonObject)
     .flatMap((segment) =>
-      statesOf(segment, "feature_states", key).map((state) => ({
+      getStates(segment, "feature_states", key).map((state) => ({
         // Those without a priority come last.
         priority: number(object(state.feature_segment).priority ?? state.priority) ?? Number.MAX_VALUE,
         segment,

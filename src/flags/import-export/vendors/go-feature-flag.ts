@@ -37,11 +37,11 @@ function readFlag(key: string, flag: JsonObject): VendorFlag {
   const { variants, keys, isBoolean } = variantsOfNames(
     checkedObject(flag.variations, "variations", report("variations")),
   );
-  const variantOf = (name: string): string | boolean =>
+  const getVariant = (name: string): string | boolean =>
     isBoolean && keys.has(name) ? object(flag.variations)[name] === true : (keys.get(name) ?? name);
   const bucketing = text(flag.bucketingKey);
   const reader: RolloutReader = {
-    variantOf,
+    variantOf: getVariant,
     bucketing: bucketing === "targetingKey" ? undefined : bucketing,
   };
   const rules = checkedObjects(flag.targeting, "targeting", report("rules"))
@@ -82,7 +82,11 @@ interface RolloutReader {
   bucketing: string | undefined;
 }
 
-function getRollout(rule: JsonObject, { variantOf, bucketing }: RolloutReader, report: Report): Rollout {
+function getRollout(
+  rule: JsonObject,
+  { variantOf: getVariant, bucketing }: RolloutReader,
+  report: Report,
+): Rollout {
   if (rule.progressiveRollout !== undefined && rule.progressiveRollout !== null) {
     report("its progressive rollout changes with time, which is not supported");
     return [];
@@ -90,7 +94,7 @@ function getRollout(rule: JsonObject, { variantOf, bucketing }: RolloutReader, r
   const shares = Object.entries(checkedObject(rule.percentage as Json | undefined, "percentage", report));
   if (shares.length === 0) {
     const variation = text(rule.variation as Json | undefined);
-    if (variation !== undefined) return always(variantOf(variation));
+    if (variation !== undefined) return always(getVariant(variation));
     report("it has neither a variation nor percentages");
     return [];
   }
@@ -101,7 +105,7 @@ function getRollout(rule: JsonObject, { variantOf, bucketing }: RolloutReader, r
   const total = weights.reduce((sum, { weight = 0 }) => sum + Math.max(0, weight), 0);
   if (total === 0) report("its percentages add up to 0");
   const rollout = weights.map(({ name, weight = 0 }) => ({
-    variant: variantOf(name),
+    variant: getVariant(name),
     percent: total === 0 ? 0 : rounded((100 * Math.max(0, weight)) / total),
   }));
   if (bucketing !== undefined && rollout.filter(({ percent }) => percent > 0).length > 1)

@@ -53,16 +53,16 @@ export function readGrowthBook(root: JsonObject, items: FlagItems, environment?:
     listed.flatMap(({ environments }) => Object.keys(object(environments))),
     environment,
   );
-  const stateOf = (feature: JsonObject) => object(object(feature.environments)[chosen ?? ""]);
+  const getState = (feature: JsonObject) => object(object(feature.environments)[chosen ?? ""]);
   const features = new Map(
-    listed.map((feature) => [stringify(feature.id), new Values(feature, stateOf(feature))]),
+    listed.map((feature) => [stringify(feature.id), new Values(feature, getState(feature))]),
   );
   for (const each of list(root.features)) {
     const { id, archived } = object(each);
     if (archived === true) items.leaveOut(stringify(id), "is archived");
     else
       items.add(id, each, (key, feature) => {
-        const state = stateOf(feature);
+        const state = getState(feature);
         const active = state.enabled === true;
         return new FeatureReader(features, saved).read({ key, feature, state, active });
       });
@@ -194,7 +194,7 @@ class FeatureReader {
       ...parents.filter(({ gate }) => gate !== true).map((parent) => this.parent(parent)),
     ];
     const isExperiment = !("force" in rule) && getVariations(rule) !== undefined;
-    const { shares, seed } = isExperiment ? sharesOf(rule, key, report) : rollout(rule, key, report);
+    const { shares, seed } = isExperiment ? getShares(rule, key, report) : rollout(rule, key, report);
     const weighted: Rollout = shares.map((percent, position) => ({
       variant: known.of(values[position] ?? null),
       percent,
@@ -280,7 +280,7 @@ function rollout(rule: JsonObject, key: string, report: Report): Bucketing {
 }
 
 /** The variations of an experiment. */
-function sharesOf(rule: JsonObject, key: string, report: Report): Bucketing {
+function getShares(rule: JsonObject, key: string, report: Report): Bucketing {
   const variations = getVariations(rule) ?? [];
   const own = text((rule.seed ?? rule.key ?? rule.trackingKey) as Json | undefined) ?? key;
   // Each variation has its range of positions, so percentages of other rules with the same seed do not overlap.

@@ -63,15 +63,15 @@ export function readLaunchDarkly(
     fromApi.flatMap(({ environments }) => Object.keys(object(environments))),
     environment,
   );
-  const stateOf = (flag: JsonObject) => object(object(flag.environments)[chosen ?? ""]);
+  const getState = (flag: JsonObject) => object(object(flag.environments)[chosen ?? ""]);
   const named = fromApi.map((flag): [string, JsonObject] => [stringify(flag.key), flag]);
-  const states = named.map(([key, flag]): [string, JsonObject] => [key, stateOf(flag)]);
+  const states = named.map(([key, flag]): [string, JsonObject] => [key, getState(flag)]);
   const known = new Known(named, states, []);
   for (const flag of list(root.items)) {
     const { key, archived, deleted } = object(flag);
     if (archived === true || deleted === true)
       items.leaveOut(stringify(key), archived === true ? "is archived" : "is deleted");
-    else items.add(key, flag, (own, source) => readFlag(own, source, stateOf(source), known));
+    else items.add(key, flag, (own, source) => readFlag(own, source, getState(source), known));
   }
   return chosen;
 }

@@ -62,7 +62,7 @@ function readable(listed: readonly Json[]): { flags: JsonObject[]; notMapped: No
   for (const [index, flag] of listed.entries()) {
     if (isJsonObject(flag) && !isRetained(flag)) continue;
     const key = isJsonObject(flag) ? name(flag.key) : undefined;
-    const reason = problemOf(flag, key, keys);
+    const reason = getProblem(flag, key, keys);
     if (reason !== undefined)
       notMapped.push({ flag: key ?? `${index + 1} of the file`, part: "the flag", reason });
     else flags.push(flag as JsonObject);
@@ -71,7 +71,7 @@ function readable(listed: readonly Json[]): { flags: JsonObject[]; notMapped: No
   return { flags, notMapped };
 }
 
-function problemOf(flag: Json, key: string | undefined, known: ReadonlySet<string>): string | undefined {
+function getProblem(flag: Json, key: string | undefined, known: ReadonlySet<string>): string | undefined {
   if (!isJsonObject(flag)) return "is not an object";
   if (key === undefined) return "has no key";
   if (known.has(key)) return "is in the file twice; the first is imported";

@@ -6,7 +6,7 @@ import { foreignImports, json, near } from "./support.ts";
 
 const imported = foreignImports();
 const people: JsonObject[] = [{}, { plan: "a" }, { plan: "b" }];
-const valuesOf = (text: string) => {
+const getValues = (text: string) => {
   const file = imported(text);
   expect(file.messages).toEqual([]);
   return people.map((person) => file.value("f", "p", person));
@@ -32,21 +32,21 @@ describe("Flagsmith", () => {
   const rule = (type: string, conditions: unknown[], rules: unknown[] = []) => ({ type, conditions, rules });
 
   test("a segment without rules has no members, a rule without conditions is true", () => {
-    expect(valuesOf(document([]))).toEqual([false, false, false]);
-    expect(valuesOf(document([rule("ANY", [])]))).toEqual([true, true, true]);
-    expect(valuesOf(document([rule("NONE", [])]))).toEqual([true, true, true]);
+    expect(getValues(document([]))).toEqual([false, false, false]);
+    expect(getValues(document([rule("ANY", [])]))).toEqual([true, true, true]);
+    expect(getValues(document([rule("NONE", [])]))).toEqual([true, true, true]);
   });
 
   test("the type of a rule joins its conditions, and its nested rules", () => {
     const isA = rule("ALL", [condition("EQUAL")]);
     const isB = rule("ALL", [condition("EQUAL", "b")]);
-    expect(valuesOf(document([rule("NONE", [condition("EQUAL")])]))).toEqual([true, false, true]);
+    expect(getValues(document([rule("NONE", [condition("EQUAL")])]))).toEqual([true, false, true]);
     expect(
-      valuesOf(document([rule("ALL", [], [rule("ANY", [condition("EQUAL"), condition("EQUAL", "b")])])])),
+      getValues(document([rule("ALL", [], [rule("ANY", [condition("EQUAL"), condition("EQUAL", "b")])])])),
     ).toEqual([false, true, true]);
-    expect(valuesOf(document([rule("ANY", [], [isA, isB])]))).toEqual([false, true, true]);
-    expect(valuesOf(document([rule("NONE", [], [isA])]))).toEqual([true, false, true]);
-    expect(valuesOf(document([rule("ALL", [], [rule("NONE", [condition("NOT_EQUAL")])])]))).toEqual([
+    expect(getValues(document([rule("ANY", [], [isA, isB])]))).toEqual([false, true, true]);
+    expect(getValues(document([rule("NONE", [], [isA])]))).toEqual([true, false, true]);
+    expect(getValues(document([rule("ALL", [], [rule("NONE", [condition("NOT_EQUAL")])])]))).toEqual([
       true,
       true,
       false,
@@ -55,13 +55,13 @@ describe("Flagsmith", () => {
 
   test("lists in all forms, and paths of the identity", () => {
     for (const value of [["a", "c"], '["a","c"]', "a,c"])
-      expect(valuesOf(document([rule("ALL", [condition("IN", value)])]))).toEqual([false, true, false]);
-    expect(valuesOf(document([rule("ALL", [condition("EQUAL", "p", "$.identity.identifier")])]))).toEqual([
+      expect(getValues(document([rule("ALL", [condition("IN", value)])]))).toEqual([false, true, false]);
+    expect(getValues(document([rule("ALL", [condition("EQUAL", "p", "$.identity.identifier")])]))).toEqual([
       true,
       true,
       true,
     ]);
-    expect(valuesOf(document([rule("ALL", [condition("EQUAL", "a", "$.identity.traits.plan")])]))).toEqual([
+    expect(getValues(document([rule("ALL", [condition("EQUAL", "a", "$.identity.traits.plan")])]))).toEqual([
       false,
       true,
       false,
@@ -75,7 +75,7 @@ describe("Flagsmith", () => {
       feature_states: [state(enabled, priority === undefined ? {} : { feature_segment: { priority } })],
     });
     const segments = [segment("x", false, undefined), segment("y", true, 5)];
-    expect(valuesOf(document([], { project: { segments } }))).toEqual([false, true, false]);
+    expect(getValues(document([], { project: { segments } }))).toEqual([false, true, false]);
   });
 
   test("overrides of identities are first, with their own value", () => {
@@ -196,9 +196,9 @@ describe("Flipt", () => {
       parsed.segments.push({ key: "t", match_type: "ANY_MATCH_TYPE", constraints: [constraint("eq", "b")] });
       return json(parsed);
     };
-    expect(valuesOf(both("OR_SEGMENT_OPERATOR"))).toEqual([false, true, true]);
-    expect(valuesOf(both("AND_SEGMENT_OPERATOR"))).toEqual([false, false, false]);
-    expect(valuesOf(ofSegment({ constraints: [], match_type: "ANY_MATCH_TYPE" }))).toEqual([
+    expect(getValues(both("OR_SEGMENT_OPERATOR"))).toEqual([false, true, true]);
+    expect(getValues(both("AND_SEGMENT_OPERATOR"))).toEqual([false, false, false]);
+    expect(getValues(ofSegment({ constraints: [], match_type: "ANY_MATCH_TYPE" }))).toEqual([
       true,
       true,
       true,
@@ -279,11 +279,11 @@ describe("GO Feature Flag", () => {
   const query = (text: unknown) => flag({ targeting: [{ query: text, variation: "on" }] });
 
   test("texts without regard to case, null, numbers and versions by value", () => {
-    expect(valuesOf(query('plan sw "A"'))).toEqual([false, true, false]);
-    expect(valuesOf(query("plan eq null"))).toEqual([true, false, false]);
-    expect(valuesOf(query("plan ne null"))).toEqual([false, true, true]);
-    expect(valuesOf(query('plan in ["a", "c"]'))).toEqual([false, true, false]);
-    expect(valuesOf(query('plan eq "a" or plan eq "b"'))).toEqual([false, true, true]);
+    expect(getValues(query('plan sw "A"'))).toEqual([false, true, false]);
+    expect(getValues(query("plan eq null"))).toEqual([true, false, false]);
+    expect(getValues(query("plan ne null"))).toEqual([false, true, true]);
+    expect(getValues(query('plan in ["a", "c"]'))).toEqual([false, true, false]);
+    expect(getValues(query('plan eq "a" or plan eq "b"'))).toEqual([false, true, true]);
     const value = (text: string, person: JsonObject) => imported(query(text)).value("f", "p", person);
     expect([value("age eq 5", { age: 5.0 }), value("age ne 5", { age: 5 }), value("age ne 5", {})]).toEqual([
       true,

@@ -3,7 +3,7 @@
 import { counted, number, percent } from "../../lib/format.ts";
 
 /** Named as the ranges of Explore. */
-const spanOf = (days: number) => (days === 14 ? "2 weeks" : counted(days, "day", "days"));
+const getSpan = (days: number) => (days === 14 ? "2 weeks" : counted(days, "day", "days"));
 
 export const flag = {
   tabs: {
@@ -263,10 +263,10 @@ export const flag = {
     library: "SDK",
     first: "First evaluated",
     last: "Last evaluated",
-    days: spanOf,
+    days: getSpan,
     range: "Range",
     summary: (total: number, days: number) =>
-      `${counted(total, "evaluation", "evaluations")} in ${spanOf(days)}.`,
+      `${counted(total, "evaluation", "evaluations")} in ${getSpan(days)}.`,
     status: "Status",
     dashboard: "Open its dashboard",
     exposures: "People per value",

@@ -47,7 +47,7 @@ export interface TileControls {
 export function Board<Tile extends { id: number; layouts: Record<string, unknown> }>({
   tiles,
   boardRef,
-  nameOf,
+  nameOf: getName,
   onArrange,
   children,
 }: {
@@ -121,7 +121,7 @@ export function Board<Tile extends { id: number; layouts: Record<string, unknown
       {stored.map((rect, position) => {
         const tile = tiles.find(({ id }) => id === rect.id)!;
         const { x, y, w: width, h } = draft?.rects.find(({ id }) => id === rect.id) ?? rect;
-        const name = nameOf(tile);
+        const name = getName(tile);
         return (
           <section
             key={rect.id}

@@ -103,7 +103,7 @@ export function Dashboard() {
       toastError(errorMessage(failure));
     }
   };
-  const nameOf = ({ id: tileId, insight, text }: BoardTile) =>
+  const getName = ({ id: tileId, insight, text }: BoardTile) =>
     insight
       ? insight.name || `#${insight.id}`
       : text?.body === flagChangesText
@@ -154,7 +154,7 @@ export function Dashboard() {
               <Button onClick={() => setRequested("add")}>{w.addTile}</Button>
             </Empty>
           ) : (
-            <Board tiles={shown.tiles} boardRef={grid} nameOf={nameOf} onArrange={arrange}>
+            <Board tiles={shown.tiles} boardRef={grid} nameOf={getName} onArrange={arrange}>
               {(tile, controls) => {
                 const { insight, text } = tile;
                 if (insight) {
@@ -173,7 +173,7 @@ export function Dashboard() {
                 }
                 const props = {
                   controls,
-                  name: nameOf(tile),
+                  name: getName(tile),
                   onRemove: () =>
                     void changeTile(shown, tile.id, { deleted: true }).then(board.reload, (failure) =>
                       toastError(errorMessage(failure)),

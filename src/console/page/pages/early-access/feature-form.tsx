@@ -35,7 +35,7 @@ export function FeatureForm({
     feature === undefined ? `flags for features ${project.value?.id}` : null,
     (signal) => readFlags({ limit: flagsMax }, signal),
   );
-  const errorOf = (field: string) => (failure?.attr === field ? failure.detail : undefined);
+  const getError = (field: string) => (failure?.attr === field ? failure.detail : undefined);
   const send = async () => {
     const body = { name: name.trim(), description: description.trim(), documentation_url: docs.trim() };
     try {
@@ -64,14 +64,14 @@ export function FeatureForm({
         </>
       }
     >
-      <Field label={w.name} value={name} onInput={setName} isRequired autofocus error={errorOf("name")} />
+      <Field label={w.name} value={name} onInput={setName} isRequired autofocus error={getError("name")} />
       <Area
         label={w.description}
         value={description}
         onInput={setDescription}
-        error={errorOf("description")}
+        error={getError("description")}
       />
-      <Field label={w.docs} type="url" value={docs} onInput={setDocs} error={errorOf("documentation_url")} />
+      <Field label={w.docs} type="url" value={docs} onInput={setDocs} error={getError("documentation_url")} />
       {feature === undefined && (
         <>
           <Select
@@ -90,8 +90,8 @@ export function FeatureForm({
             ]}
             onChange={setFlagId}
           />
-          <p class={errorOf("feature_flag_id") ? "error" : "help"}>
-            {errorOf("feature_flag_id") ?? w.flagHelp}
+          <p class={getError("feature_flag_id") ? "error" : "help"}>
+            {getError("feature_flag_id") ?? w.flagHelp}
           </p>
         </>
       )}

@@ -56,7 +56,7 @@ export function FeaturePage() {
             <section class="card stack">
               <h2>{w.code}</h2>
               <p class="help">{w.codeHelp}</p>
-              <CodeBlock label={w.code} code={codeOf(data.feature_flag.key)} />
+              <CodeBlock label={w.code} code={getCode(data.feature_flag.key)} />
             </section>
             {opened === "edit" && (
               <FeatureForm
@@ -89,7 +89,7 @@ export function FeaturePage() {
   );
 }
 
-const codeOf = (flagKey: string) =>
+const getCode = (flagKey: string) =>
   `posthog.getEarlyAccessFeatures((features) => console.log(features), true);\nposthog.updateEarlyAccessFeatureEnrollment(${JSON.stringify(flagKey)}, true);\n`;
 
 function StageCard({ feature, onChanged }: { feature: Feature; onChanged: (after: Feature) => void }) {

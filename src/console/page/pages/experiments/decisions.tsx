@@ -15,8 +15,8 @@ import {
   changeExperiment,
   type Experiment,
   experimentPath,
+  getRejection,
   type Results,
-  rejectionOf,
   type Status,
   variantKeys,
 } from "../../model/experiments.ts";
@@ -54,7 +54,7 @@ export function Decisions({
   onDone: (action: Action) => void;
 }) {
   const [opened, setOpened] = useState<Action>();
-  const rejection = rejectionOf(experiment);
+  const rejection = getRejection(experiment);
   const { main, more } = getActions(experiment);
   return (
     <div class="row">

@@ -6,11 +6,11 @@ import { lazyMessages } from "../../messages/later.ts";
 import {
   formatCertainty,
   formatDelta,
-  intervalOf,
+  getInterval,
+  getVerdict,
   type MetricResult,
   metricName,
   type ResultRow,
-  verdictOf,
 } from "../../model/experiments.ts";
 
 const w = lazyMessages.experiments;
@@ -29,7 +29,7 @@ const tones = { better: "good", worse: "bad", none: "plain", open: "warn" } as c
 export function getExtent(rows: readonly ResultRow[]): number {
   const bounds = rows
     .flatMap((row) => {
-      const interval = intervalOf(row);
+      const interval = getInterval(row);
       return interval ? [Math.max(...interval.map(Math.abs))] : [];
     })
     .sort((one, other) => one - other);
@@ -50,7 +50,7 @@ function getExtents(metrics: readonly MetricResult[]): Record<"relative" | "abso
 export function DeltaPlot({ metrics, minimum }: { metrics: readonly MetricResult[]; minimum: number }) {
   const extents = getExtents(metrics);
   const hasRelative = metrics.some(({ variant_results: all }) =>
-    all.some((row) => intervalOf(row) && row.difference !== "absolute"),
+    all.some((row) => getInterval(row) && row.difference !== "absolute"),
   );
   return (
     <table class="delta-table" aria-label={w.metrics}>
@@ -169,7 +169,7 @@ function MetricRows({
 }
 
 function intervalText(row: ResultRow): string {
-  const interval = intervalOf(row);
+  const interval = getInterval(row);
   return interval ? w.intervalFrom(formatDelta(interval[0], row), formatDelta(interval[1], row)) : "";
 }
 
@@ -181,7 +181,7 @@ function lossText(row: ResultRow): string {
 
 /** The result as a sentence, or the reason why it is missing. */
 function Verdict({ row, goal, minimum }: { row: ResultRow; goal: MetricResult["goal"]; minimum: number }) {
-  const verdict = verdictOf(row, goal);
+  const verdict = getVerdict(row, goal);
   const reasons = row.validation_failures.map((code) =>
     code === "not-enough-exposures"
       ? w.tooFew(number(row.number_of_samples), number(minimum))
@@ -214,7 +214,7 @@ export function IntervalBar({
   width?: number;
   height?: number;
 }) {
-  const interval = intervalOf(row);
+  const interval = getInterval(row);
   if (!interval || typeof row.delta !== "number") return null;
   const at = (value: number) => margin + ((value + extent) / (2 * extent)) * (width - 2 * margin);
   const inside = (value: number) => Math.max(margin, Math.min(width - margin, at(value)));
@@ -224,7 +224,7 @@ export function IntervalBar({
   const middle = height / 2;
   const tolerance = row.guardrail?.tolerance;
   const edge = tolerance === undefined ? undefined : inside(goal === "increase" ? -tolerance : tolerance);
-  const verdict = verdictOf(row, goal);
+  const verdict = getVerdict(row, goal);
   const name = `${row.key}: ${formatDelta(row.delta, row)}, ${intervalText(row)}`;
   return (
     <svg class={`interval ${verdict}`} viewBox={`0 0 ${width} ${height}`} role="img" aria-label={name}>

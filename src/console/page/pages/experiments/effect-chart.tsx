@@ -14,7 +14,7 @@ import { lazyMessages } from "../../messages/later.ts";
 import {
   experimentPath,
   formatDelta,
-  intervalOf,
+  getInterval,
   type MetricResult,
   metricName,
   type ResultRow,
@@ -96,7 +96,9 @@ function DayChart({
   }, []);
   const days = Object.keys(series).sort();
   const rows = days.map((day) => series[day]!.variant_results.find(({ key }) => key === variant));
-  const found = rows.flatMap((row) => (row && intervalOf(row) && typeof row.delta === "number" ? [row] : []));
+  const found = rows.flatMap((row) =>
+    row && getInterval(row) && typeof row.delta === "number" ? [row] : [],
+  );
   const last = found.at(-1);
   if (last === undefined)
     return (
@@ -111,18 +113,18 @@ function DayChart({
   const y = (value: number) =>
     ((extent - Math.max(-extent, Math.min(extent, value))) / (2 * extent)) * (height - axisHeight - 8) + 4;
   const points = rows.flatMap((row, place) => {
-    const interval = row && intervalOf(row);
+    const interval = row && getInterval(row);
     return interval && typeof row.delta === "number" ? [{ place, row, interval, delta: row.delta }] : [];
   });
   const line = (value: (point: (typeof points)[number]) => number, of = points) =>
     of.map((point) => `${x(point.place).toFixed(1)} ${y(value(point)).toFixed(1)}`).join("L");
   const band = `M${line(({ interval }) => interval[1])}L${line(({ interval }) => interval[0], [...points].reverse())}z`;
   const show = (value: number) => formatDelta(value, last);
-  const textOf = (row: ResultRow) => {
-    const interval = intervalOf(row)!;
+  const getText = (row: ResultRow) => {
+    const interval = getInterval(row)!;
     return `${show(row.delta!)} (${w.intervalFrom(show(interval[0]), show(interval[1]))})`;
   };
-  const summary = w.seriesSummary(variant, textOf(last));
+  const summary = w.seriesSummary(variant, getText(last));
   return (
     <figure class="chart" ref={host}>
       <figcaption class="row apart">
@@ -175,7 +177,7 @@ function DayChart({
           )}
           {points.map(({ place, row, delta }) => (
             <circle key={place} class="point" cx={x(place)} cy={y(delta)} r={3.5}>
-              <title>{`${names[place]}: ${textOf(row)}`}</title>
+              <title>{`${names[place]}: ${getText(row)}`}</title>
             </circle>
           ))}
           <text x={axisWidth} y={height - 4}>

@@ -18,9 +18,9 @@ import {
   daysRunning,
   type Experiment,
   experimentPath,
+  getVerdict,
   type Results,
   readResults,
-  verdictOf,
 } from "../../model/experiments.ts";
 import { Decisions } from "./decisions.tsx";
 import { DeltaPlot } from "./delta-plot.tsx";
@@ -172,7 +172,7 @@ function Sentence({ experiment, results }: { experiment: Experiment; results: Re
   const days = start === null ? 0 : Math.max(1, (Date.now() - Date.parse(start)) / dayMs);
   const first = results.metrics[0];
   const isDecided = first?.variant_results.some((row) =>
-    ["better", "worse"].includes(verdictOf(row, first.goal)),
+    ["better", "worse"].includes(getVerdict(row, first.goal)),
   );
   const isOpen = status === "running" && exposed > 0 && missing > 0 && !isDecided;
   if (results.sample_ratio?.mismatch) return <p class="verdict-sentence mismatch">{w.noVerdictMismatch}</p>;

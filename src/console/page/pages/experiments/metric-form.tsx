@@ -14,7 +14,7 @@ import { freshMetric, type Metric, type MetricType, type Source, withType } from
 const w = lazyMessages.experiments;
 
 type Choices<Value extends string> = readonly (readonly [Value, string])[];
-const choicesOf = <Value extends string>(texts: Record<Value, string>) =>
+const getChoices = <Value extends string>(texts: Record<Value, string>) =>
   Object.entries(texts) as unknown as Choices<Value>;
 
 const withoutProperty = new Set(["total", "unique_session"]);
@@ -67,13 +67,13 @@ export function MetricForm({
         <Select
           label={w.type}
           value={metric.metric_type}
-          choices={choicesOf<MetricType>(w.types)}
+          choices={getChoices<MetricType>(w.types)}
           onChange={(type) => setMetric(withType(metric, type))}
         />
         <Select
           label={w.goal}
           value={metric.goal}
-          choices={choicesOf(w.goals)}
+          choices={getChoices(w.goals)}
           onChange={(goal) => change({ goal })}
         />
       </div>
@@ -113,7 +113,7 @@ export function MetricForm({
           <Select
             label={w.onViolation}
             value={guardrail.action}
-            choices={choicesOf(w.guardrailActions)}
+            choices={getChoices(w.guardrailActions)}
             onChange={(next) => change({ guardrail: { ...guardrail, action: next } })}
           />
         </div>
@@ -184,7 +184,7 @@ function Events({ metric, onChange }: PartProps) {
           <Select
             label={w.unit}
             value={(metric.retention_window_unit ?? "day") as keyof typeof w.units}
-            choices={choicesOf(w.units)}
+            choices={getChoices(w.units)}
             onChange={(unit) => onChange({ retention_window_unit: unit })}
           />
         </div>
@@ -219,7 +219,7 @@ function Events({ metric, onChange }: PartProps) {
           <Segments
             label={w.order}
             value={metric.funnel_order_type ?? "ordered"}
-            choices={choicesOf(w.orders)}
+            choices={getChoices(w.orders)}
             onChange={(order) => onChange({ funnel_order_type: order })}
           />
         )}
@@ -260,7 +260,7 @@ export function SourceFields({
           <Select
             label={w.math}
             value={math as keyof typeof w.maths}
-            choices={choicesOf(w.maths)}
+            choices={getChoices(w.maths)}
             onChange={(next) => onChange({ ...source, math: next })}
           />
         )}
@@ -303,7 +303,7 @@ function WindowFields({ metric, onChange }: PartProps) {
       <Select
         label={w.unit}
         value={(metric.conversion_window_unit ?? "day") as keyof typeof w.units}
-        choices={choicesOf(w.units)}
+        choices={getChoices(w.units)}
         onChange={(unit) => onChange({ conversion_window_unit: unit })}
       />
     </div>

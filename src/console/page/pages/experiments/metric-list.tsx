@@ -13,7 +13,7 @@ import { lazyMessages } from "../../messages/later.ts";
 import {
   changeExperiment,
   type Experiment,
-  eventsOf,
+  getEvents,
   type Metric,
   metricName,
   type SavedMetric,
@@ -143,7 +143,7 @@ function MetricLine({
   onEdit?: () => void;
   onRemove: () => void;
 }) {
-  const events = eventsOf(metric);
+  const events = getEvents(metric);
   const shown = metricName({ name: name ?? null }, events);
   return (
     <li class="row apart">

@@ -10,7 +10,7 @@ import { useResource } from "../../lib/resource.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { messages } from "../../messages/index.ts";
 import { lazyMessages } from "../../messages/later.ts";
-import { eventsOf, type Metric, metricName, type SavedMetric } from "../../model/experiments.ts";
+import { getEvents, type Metric, metricName, type SavedMetric } from "../../model/experiments.ts";
 import { MetricForm } from "./metric-form.tsx";
 
 const w = lazyMessages.experiments;
@@ -28,7 +28,7 @@ export function SavedMetrics() {
   const save = async (metric: Metric, before: SavedMetric | undefined) => {
     await request(path(before === undefined ? "" : `${before.id}/`), {
       method: before === undefined ? "POST" : "PATCH",
-      body: { name: metricName(metric, eventsOf(metric)), query: metric },
+      body: { name: metricName(metric, getEvents(metric)), query: metric },
     });
     close();
     all.reload();
@@ -49,7 +49,7 @@ export function SavedMetrics() {
                 <b>{saved.name}</b> <Badge>{w.types[saved.query.metric_type]}</Badge>
                 <Badge>{w.goals[saved.query.goal]}</Badge>
               </span>
-              <span class="muted">{eventsOf(saved.query)}</span>
+              <span class="muted">{getEvents(saved.query)}</span>
             </span>
             <span class="row">
               <Button label={w.editNamed(saved.name)} onClick={() => setOpened({ kind: "edit", saved })}>

@@ -9,7 +9,7 @@ import { useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
 import { project } from "../../lib/session.ts";
 import { lazyMessages } from "../../messages/later.ts";
-import { type Experiment, experimentPath, rejectionOf } from "../../model/experiments.ts";
+import { type Experiment, experimentPath, getRejection } from "../../model/experiments.ts";
 import { Audience } from "./audience.tsx";
 import { Hypothesis } from "./hypothesis.tsx";
 import { MetricList } from "./metric-list.tsx";
@@ -76,7 +76,7 @@ export function ExperimentSetup() {
       <StepList current={step} id={Number(id)} />
       <Content of={experiment}>
         {(data) => {
-          const props = { experiment: data, rejection: rejectionOf(data), onDone: done };
+          const props = { experiment: data, rejection: getRejection(data), onDone: done };
           // A step starts with what is stored.
           const key = `${step} ${data.version}`;
           switch (step) {

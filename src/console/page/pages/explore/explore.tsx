@@ -18,8 +18,8 @@ import { lazyMessages } from "../../messages/later.ts";
 import { useEventNames, usePropertyNames } from "../../model/definitions.ts";
 import { questionFromAddress, toShortForm } from "../../model/explore-address.ts";
 import {
-  breakdownsOf,
   finished,
+  getBreakdowns,
   getQuery,
   type InsightDraft,
   type InsightKind,
@@ -44,7 +44,7 @@ const noFormerKeys = (query: Record<string, string>) =>
 function isNothingFound(question: InsightDraft, rows: unknown): boolean {
   if (!Array.isArray(rows)) return true;
   const all = rows.flat() as Partial<TrendResult>[];
-  const isAbsent = breakdownsOf(question).some((_, index, { length }) =>
+  const isAbsent = getBreakdowns(question).some((_, index, { length }) =>
     all.every(({ breakdown_value: value }) => isNone(length > 1 ? (value as unknown[])?.[index] : value)),
   );
   if (isAbsent) return true;

@@ -17,11 +17,11 @@ const volumeStatement = `SELECT event, count(*) AS n FROM events WHERE timestamp
 
 type NameKind = "events" | "properties";
 
-const preferenceOf = (kind: NameKind) => `recent ${kind} ${project.value?.id}`;
+const getPreference = (kind: NameKind) => `recent ${kind} ${project.value?.id}`;
 
 function readRecent(kind: NameKind): string[] {
   try {
-    const stored = JSON.parse(readPreference(preferenceOf(kind)) ?? "[]") as unknown;
+    const stored = JSON.parse(readPreference(getPreference(kind)) ?? "[]") as unknown;
     return Array.isArray(stored) ? stored.map(String).slice(0, recentMax) : [];
   } catch {
     return [];
@@ -31,7 +31,7 @@ function readRecent(kind: NameKind): string[] {
 /** Remembers a chosen name in this browser. */
 export function recordChosenName(kind: NameKind, name: string): void {
   const names = [name, ...readRecent(kind).filter((other) => other !== name)].slice(0, recentMax);
-  savePreference(preferenceOf(kind), JSON.stringify(names));
+  savePreference(getPreference(kind), JSON.stringify(names));
 }
 
 const recentOptions = (kind: NameKind, known: readonly string[]): ComboOption[] =>

@@ -54,12 +54,12 @@ export function CourseChart({
   const names = periodNames(buckets);
   const name = w.figures[figure];
   const scale = figure === "bounce" ? 100 : 1;
-  const valuesOf = (buckets: CourseData["results"]) =>
+  const getValues = (buckets: CourseData["results"]) =>
     buckets.map((bucket) => scale * figureIn(bucket, figure));
   const earlier = previous && {
     name: w.before(name),
     // Ranges of other lengths, for example of months, are cut or end with zeros.
-    values: names.map((_, position) => valuesOf(previous)[position] ?? 0),
+    values: names.map((_, position) => getValues(previous)[position] ?? 0),
     sameAs: 0,
     names: periodNames(previous.map(({ bucket }) => bucket)),
   };
@@ -69,7 +69,7 @@ export function CourseChart({
         label={name}
         summary={w.courseSummary(names[0]!, names.at(-1)!)}
         names={names}
-        series={[{ name, values: valuesOf(results) }, ...(earlier ? [earlier] : [])]}
+        series={[{ name, values: getValues(results) }, ...(earlier ? [earlier] : [])]}
         isLastUnfinished
         format={(value) => formatFigure(figure, value / scale)}
         below={marks && <ChartMarks buckets={buckets} names={names} hasFlagChanges={marks.isShown} />}

@@ -1,7 +1,7 @@
 /** The headline figures; each becomes the chart. */
 
 import { messages } from "../../messages/index.ts";
-import { changeOf, type FigureName, type Figures, figureNames } from "../../model/overview.ts";
+import { type FigureName, type Figures, figureNames, getChange } from "../../model/overview.ts";
 
 const w = messages.overview;
 
@@ -22,7 +22,7 @@ export function FigureCards({
   return (
     <div class="figure-cards">
       {figureNames.map((name) => {
-        const change = changeOf(name, figures[name]);
+        const change = getChange(name, figures[name]);
         const tone =
           change === undefined || change.isBetter === null ? "" : change.isBetter ? "better" : "worse";
         return (

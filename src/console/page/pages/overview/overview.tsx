@@ -19,14 +19,14 @@ import {
   type Figures,
   facetNames,
   figureNames,
-  labelOf,
+  getLabel,
+  getView,
   panels,
   readFigures,
   readHasPageViews,
   readOnline,
   sharedMembers,
   type View,
-  viewOf,
 } from "../../model/overview.ts";
 import { Course } from "./course.tsx";
 import { FigureCards } from "./figure-cards.tsx";
@@ -52,7 +52,7 @@ const daysAgo = (days: number) => new Date(Date.now() - days * dayMs).toISOStrin
 
 export function Overview() {
   const { query, set } = useAddress();
-  const view = viewOf(query);
+  const view = getView(query);
   const key = `${project.value?.id} ${JSON.stringify(view)}`;
   const figure = figureNames.find((name) => name === query.figure) ?? "visitors";
   const [isSharing, setSharing] = useState(false);
@@ -185,7 +185,7 @@ function Tools({
         {w.addFilter}
       </Button>
       {view.filters.map(([facet, value]) => {
-        const name = w.facetIs(w.facets[facet], labelOf(facet, value));
+        const name = w.facetIs(w.facets[facet], getLabel(facet, value));
         return (
           <span key={facet} class="chip">
             {name}

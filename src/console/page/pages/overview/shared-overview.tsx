@@ -6,7 +6,7 @@ import { messages } from "../../messages/index.ts";
 import {
   type Course,
   type FigureName,
-  figuresOf,
+  getFigures,
   type ListAnswer,
   type ListName,
   listOf,
@@ -29,19 +29,19 @@ export interface OverviewPart {
 
 export function SharedOverview({ parts }: { parts: readonly OverviewPart[] }) {
   const [figure, setFigure] = useState<FigureName>("visitors");
-  const resultOf = (kind: string, name = "") =>
+  const getResult = (kind: string, name = "") =>
     parts.find((part) => part.kind === kind && part.name === name)?.result ?? undefined;
-  const overview = resultOf("WebOverviewQuery") as OverviewAnswer | undefined;
-  const course = resultOf("WebTrendsQuery") as Course | undefined;
-  const answerOf = (name: ListName) =>
-    resultOf("WebStatsTableQuery", lists[name].breakdownBy) as ListAnswer | undefined;
+  const overview = getResult("WebOverviewQuery") as OverviewAnswer | undefined;
+  const course = getResult("WebTrendsQuery") as Course | undefined;
+  const getAnswer = (name: ListName) =>
+    getResult("WebStatsTableQuery", lists[name].breakdownBy) as ListAnswer | undefined;
   return (
     <>
       {overview === undefined ? (
         <p class="muted">{messages.share.noResult}</p>
       ) : (
         <FigureCards
-          figures={figuresOf(overview)}
+          figures={getFigures(overview)}
           isCompared={overview.results.some(({ previous }) => previous !== null)}
           current={figure}
           onChoose={setFigure}
@@ -50,7 +50,7 @@ export function SharedOverview({ parts }: { parts: readonly OverviewPart[] }) {
       {course && <CourseChart course={course} figure={figure} />}
       <div class="overview-panels">
         {panels.map(([name, tabs]) => (
-          <SharedPanel key={name} label={w.panels[name]} tabs={tabs} answerOf={answerOf} />
+          <SharedPanel key={name} label={w.panels[name]} tabs={tabs} answerOf={getAnswer} />
         ))}
       </div>
     </>
@@ -60,14 +60,14 @@ export function SharedOverview({ parts }: { parts: readonly OverviewPart[] }) {
 function SharedPanel({
   label,
   tabs,
-  answerOf,
+  answerOf: getAnswer,
 }: {
   label: string;
   tabs: readonly ListName[];
   answerOf: (name: ListName) => ListAnswer | undefined;
 }) {
   const [current, setCurrent] = useState(tabs[0]!);
-  const answer = answerOf(current);
+  const answer = getAnswer(current);
   return (
     <section class="overview-panel" aria-label={label}>
       <Tabs

@@ -32,17 +32,17 @@ const accessNames = ["none", "read", "write"] as const;
 type AccessName = (typeof accessNames)[number];
 
 /** The scopes of a resource; writing includes reading. */
-function scopesOf(resource: string, access: AccessName): string[] {
+function getScopes(resource: string, access: AccessName): string[] {
   const all: readonly string[] = actionsByResource.get(resource) ?? [];
   const wanted = accessNames.slice(1, accessNames.indexOf(access) + 1);
   return all.filter((scope) => wanted.some((action) => scope === `${resource}:${action}`));
 }
 
-const accessOf = (resource: string, scopes: readonly string[]): AccessName =>
+const getAccess = (resource: string, scopes: readonly string[]): AccessName =>
   scopes.includes(`${resource}:write`) ? "write" : scopes.includes(`${resource}:read`) ? "read" : "none";
 
 /** The preset that has exactly these scopes. */
-const presetOf = (scopes: readonly string[]): Preset | "custom" =>
+const getPreset = (scopes: readonly string[]): Preset | "custom" =>
   (Object.keys(presets) as Preset[]).find(
     (name) =>
       presets[name].length === scopes.length && presets[name].every((scope) => scopes.includes(scope)),
@@ -186,10 +186,10 @@ function NewKey({ onClose, onCreated }: { onClose: () => void; onCreated: (key: 
       <Field label={w.expires} type="date" {...form.input("expires_at")} />
       <Select
         label={w.presetLabel}
-        value={presetOf(scopes)}
+        value={getPreset(scopes)}
         choices={[
           ...(Object.entries(w.presets) as [Preset, string][]),
-          ...(presetOf(scopes) === "custom" ? [["custom", w.customPreset] as const] : []),
+          ...(getPreset(scopes) === "custom" ? [["custom", w.customPreset] as const] : []),
         ]}
         onChange={(name) => name !== "custom" && setScopes(presets[name])}
       />
@@ -201,14 +201,14 @@ function NewKey({ onClose, onCreated }: { onClose: () => void; onCreated: (key: 
               <span aria-hidden="true">{resource.replaceAll("_", " ")}</span>
               <Segments
                 label={resource.replaceAll("_", " ")}
-                value={accessOf(resource, scopes)}
+                value={getAccess(resource, scopes)}
                 choices={accessNames
                   .filter((access) => access === "none" || all.some((scope) => scope.endsWith(`:${access}`)))
                   .map((access) => [access, w.access[access]] as const)}
                 onChange={(access) =>
                   setScopes([
                     ...scopes.filter((scope) => !scope.startsWith(`${resource}:`)),
-                    ...scopesOf(resource, access),
+                    ...getScopes(resource, access),
                   ])
                 }
               />

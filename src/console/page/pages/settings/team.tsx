@@ -33,7 +33,7 @@ export function TeamSettings() {
   const [isInviting, setInviting] = useState(false);
   const [link, setLink] = useState<{ name: string; url: string }>();
   const [removed, setRemoved] = useState<Member>();
-  const [keysOf, setKeysOf] = useState<Member>();
+  const [keysMember, setKeysMember] = useState<Member>();
   const disabledReason = !isAdmin.value && messages.frame.onlyAdmins;
   const change = (work: Promise<unknown>) =>
     work.then(members.reload, (error) => toastError(errorMessage(error)));
@@ -75,7 +75,7 @@ export function TeamSettings() {
                       choices={Object.entries(w.levels)}
                       onChange={(level) => patch(member, { level: Number(level) })}
                     />
-                    <Button disabledReason={disabledReason} onClick={() => setKeysOf(member)}>
+                    <Button disabledReason={disabledReason} onClick={() => setKeysMember(member)}>
                       {w.memberKeys}
                     </Button>
                     <Button disabledReason={disabledReason} onClick={() => makeLink(member)}>
@@ -118,8 +118,12 @@ export function TeamSettings() {
           <CodeBlock label={w.inviteDone} code={link.url} />
         </Dialog>
       )}
-      {keysOf && (
-        <MemberKeys uuid={keysOf.user.uuid} name={memberName(keysOf)} onClose={() => setKeysOf(undefined)} />
+      {keysMember && (
+        <MemberKeys
+          uuid={keysMember.user.uuid}
+          name={memberName(keysMember)}
+          onClose={() => setKeysMember(undefined)}
+        />
       )}
       {removed && (
         <ConfirmDialog

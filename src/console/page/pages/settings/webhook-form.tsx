@@ -37,7 +37,7 @@ export function WebhookForm({
   const [events, setEvents] = useState<readonly string[]>(hook?.events ?? firstEvents);
   const [failure, setFailure] = useState<ApiError>();
   const fields = ["url", "name", "template"];
-  const errorOf = (field: string) => (failure?.attr === field ? failure.detail : undefined);
+  const getError = (field: string) => (failure?.attr === field ? failure.detail : undefined);
   const save = async () => {
     setFailure(undefined);
     try {
@@ -77,15 +77,15 @@ export function WebhookForm({
         value={url}
         onInput={setUrl}
         help={w.urlHelp}
-        error={errorOf("url")}
+        error={getError("url")}
         placeholder="https://"
         isRequired
         autofocus
       />
-      <Field label={w.name} value={name} onInput={setName} error={errorOf("name")} />
+      <Field label={w.name} value={name} onInput={setName} error={getError("name")} />
       <Select label={w.format} value={format} choices={formats} onChange={setFormat} />
       {format === "custom" && (
-        <Area label={w.template} value={template} onInput={setTemplate} error={errorOf("template")} />
+        <Area label={w.template} value={template} onInput={setTemplate} error={getError("template")} />
       )}
       <fieldset class="stack tight">
         <legend>{w.events}</legend>

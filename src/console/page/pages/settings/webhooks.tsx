@@ -15,7 +15,7 @@ import { type Webhook, WebhookForm } from "./webhook-form.tsx";
 
 const w = messages.webhooks;
 const path = (rest = "") => inProject(`webhooks/${rest}`);
-const nameOf = (hook: Webhook) => hook.name || hook.url;
+const getName = (hook: Webhook) => hook.name || hook.url;
 
 /** How long a test waits for its result. */
 const testWaitMs = 12_000;
@@ -61,18 +61,18 @@ export function WebhookSettings() {
             <div class="row apart">
               <span class="row">
                 <Switch
-                  name={`${w.active}: ${nameOf(hook)}`}
+                  name={`${w.active}: ${getName(hook)}`}
                   isOn={hook.active}
                   disabledReason={disabledReason}
                   onChange={(active) =>
                     void change(request(path(`${hook.id}/`), { method: "PATCH", body: { active } }))
                   }
                 />
-                <b>{nameOf(hook)}</b> <Badge>{w.formats[hook.format]}</Badge>
+                <b>{getName(hook)}</b> <Badge>{w.formats[hook.format]}</Badge>
               </span>
               <span class="row">
                 <Button
-                  label={`${w.test}: ${nameOf(hook)}`}
+                  label={`${w.test}: ${getName(hook)}`}
                   disabledReason={disabledReason}
                   isDisabled={!hook.active}
                   onClick={() => void sendTest(hook)}
@@ -80,20 +80,20 @@ export function WebhookSettings() {
                   {w.test}
                 </Button>
                 <Button
-                  label={`${w.deliveries}: ${nameOf(hook)}`}
+                  label={`${w.deliveries}: ${getName(hook)}`}
                   onClick={() => setOpened({ kind: "deliveries", hook })}
                 >
                   {w.deliveries}
                 </Button>
                 <Button
-                  label={`${w.edit} ${nameOf(hook)}`}
+                  label={`${w.edit} ${getName(hook)}`}
                   disabledReason={disabledReason}
                   onClick={() => setOpened({ kind: "edit", hook })}
                 >
                   {w.edit}
                 </Button>
                 <Button
-                  label={`${w.rotate}: ${nameOf(hook)}`}
+                  label={`${w.rotate}: ${getName(hook)}`}
                   disabledReason={disabledReason}
                   onClick={() => setOpened({ kind: "rotate", hook })}
                 >
@@ -102,7 +102,7 @@ export function WebhookSettings() {
                 <Button
                   kind="quiet"
                   icon="trash"
-                  label={`${messages.frame.delete} ${nameOf(hook)}`}
+                  label={`${messages.frame.delete} ${getName(hook)}`}
                   disabledReason={disabledReason}
                   onClick={() => setOpened({ kind: "remove", hook })}
                 />
@@ -128,7 +128,7 @@ export function WebhookSettings() {
         />
       )}
       {opened?.kind === "deliveries" && (
-        <WebhookDeliveries id={opened.hook.id} name={nameOf(opened.hook)} onClose={close} />
+        <WebhookDeliveries id={opened.hook.id} name={getName(opened.hook)} onClose={close} />
       )}
       {opened?.kind === "rotate" && (
         <ConfirmDialog
@@ -142,7 +142,7 @@ export function WebhookSettings() {
       {opened?.kind === "remove" && (
         <ConfirmDialog
           title={w.remove}
-          text={w.removeText(nameOf(opened.hook))}
+          text={w.removeText(getName(opened.hook))}
           action={w.remove}
           onClose={close}
           onYes={() => void change(request(path(`${opened.hook.id}/`), { method: "DELETE" }))}

@@ -20,13 +20,13 @@ interface AudienceProps {
 }
 
 /** An optional number as the text of a field, and back. */
-const textOf = (value: unknown) => (typeof value === "number" ? String(value) : "");
-const numberOf = (text: string) => (text.trim() === "" ? null : Number(text));
+const getText = (value: unknown) => (typeof value === "number" ? String(value) : "");
+const toNumber = (text: string) => (text.trim() === "" ? null : Number(text));
 
 const namesIn = (events: unknown): string[] =>
   ((events as { values?: { name: string }[] } | null | undefined)?.values ?? []).map(({ name }) => name);
 
-export function SurveyAudience({ draft, set, filters, onFilters, errorOf }: AudienceProps) {
+export function SurveyAudience({ draft, set, filters, onFilters, errorOf: getError }: AudienceProps) {
   const { conditions } = draft;
   const setCondition = (changed: Record<string, unknown>) =>
     set({ conditions: { ...conditions, ...changed } });
@@ -49,7 +49,7 @@ export function SurveyAudience({ draft, set, filters, onFilters, errorOf }: Audi
         label={w.url}
         value={text("url")}
         onInput={(url) => setCondition({ url })}
-        error={errorOf("conditions.url")}
+        error={getError("conditions.url")}
       />
       <Select
         label={w.urlMatch}
@@ -63,9 +63,9 @@ export function SurveyAudience({ draft, set, filters, onFilters, errorOf }: Audi
         label={w.wait}
         type="number"
         min={0}
-        value={textOf(conditions.seenSurveyWaitPeriodInDays)}
-        onInput={(days) => setCondition({ seenSurveyWaitPeriodInDays: numberOf(days) })}
-        error={errorOf("conditions.seenSurveyWaitPeriodInDays")}
+        value={getText(conditions.seenSurveyWaitPeriodInDays)}
+        onInput={(days) => setCondition({ seenSurveyWaitPeriodInDays: toNumber(days) })}
+        error={getError("conditions.seenSurveyWaitPeriodInDays")}
       />
       <Select
         label={w.linkedFlag}
@@ -100,17 +100,17 @@ export function SurveyAudience({ draft, set, filters, onFilters, errorOf }: Audi
             label={w.iterationCount}
             type="number"
             min={1}
-            value={textOf(draft.iteration_count)}
-            onInput={(count) => set({ iteration_count: numberOf(count) })}
-            error={errorOf("iteration_count")}
+            value={getText(draft.iteration_count)}
+            onInput={(count) => set({ iteration_count: toNumber(count) })}
+            error={getError("iteration_count")}
           />
           <Field
             label={w.iterationDays}
             type="number"
             min={1}
-            value={textOf(draft.iteration_frequency_days)}
-            onInput={(days) => set({ iteration_frequency_days: numberOf(days) })}
-            error={errorOf("iteration_frequency_days")}
+            value={getText(draft.iteration_frequency_days)}
+            onInput={(days) => set({ iteration_frequency_days: toNumber(days) })}
+            error={getError("iteration_frequency_days")}
           />
         </>
       )}
@@ -118,10 +118,10 @@ export function SurveyAudience({ draft, set, filters, onFilters, errorOf }: Audi
         label={w.limit}
         type="number"
         min={1}
-        value={textOf(draft.responses_limit)}
-        onInput={(limit) => set({ responses_limit: numberOf(limit) })}
+        value={getText(draft.responses_limit)}
+        onInput={(limit) => set({ responses_limit: toNumber(limit) })}
         help={w.limitHelp}
-        error={errorOf("responses_limit")}
+        error={getError("responses_limit")}
       />
       <Checkbox
         label={w.partial}

@@ -5,8 +5,8 @@ import { Icon } from "../../components/icons.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { lazyMessages } from "../../messages/later.ts";
 import {
-  answersOf,
   type Branching,
+  getAnswers,
   type Question,
   type QuestionType,
   withType,
@@ -189,12 +189,12 @@ function RatingFields({ question, set }: PartProps) {
 }
 
 /** A target as the value of a select, and back. */
-const nameOf = (target: number | string | undefined) => (target === undefined ? next : String(target));
-const targetOf = (name: string) => (name === next || name === end ? name : Number(name));
+const getName = (target: number | string | undefined) => (target === undefined ? next : String(target));
+const getTarget = (name: string) => (name === next || name === end ? name : Number(name));
 
 function BranchingFields({ question, place, count, set }: PartProps & { place: number; count: number }) {
   const { branching, choices } = question;
-  const answers = answersOf(question);
+  const answers = getAnswers(question);
   const isByAnswer = branching?.type === "response_based";
   const targets = [
     [next, w.branches.next_question] as const,
@@ -204,7 +204,7 @@ function BranchingFields({ question, place, count, set }: PartProps & { place: n
     [end, w.branches.end] as const,
   ];
   const chosen =
-    branching?.type === "specific_question" ? nameOf(branching.index) : (branching?.type ?? next);
+    branching?.type === "specific_question" ? getName(branching.index) : (branching?.type ?? next);
   const choose = (name: string): Branching | null => {
     if (name === "response_based") return { type: name, responseValues: {} };
     if (name === next) return null;
@@ -227,13 +227,13 @@ function BranchingFields({ question, place, count, set }: PartProps & { place: n
           <Select
             key={answer}
             label={w.after(label(answer))}
-            value={nameOf(branching.responseValues?.[answer])}
+            value={getName(branching.responseValues?.[answer])}
             choices={targets}
             onChange={(name) =>
               set({
                 branching: {
                   ...branching,
-                  responseValues: { ...branching.responseValues, [answer]: targetOf(name) },
+                  responseValues: { ...branching.responseValues, [answer]: getTarget(name) },
                 },
               })
             }

@@ -13,7 +13,7 @@ import { useAddress } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { messages } from "../../messages/index.ts";
 import { lazyMessages } from "../../messages/later.ts";
-import { changeSurvey, draftOf, freshSurvey, type Survey, surveyPath } from "../../model/surveys.ts";
+import { changeSurvey, freshSurvey, getDraft, type Survey, surveyPath } from "../../model/surveys.ts";
 import { SurveyEditor } from "./editor.tsx";
 import { SurveyResponses } from "./responses.tsx";
 import { SurveyResults } from "./results.tsx";
@@ -74,8 +74,8 @@ export function SurveyPage() {
             {tab === "edit" && (
               <SurveyEditor
                 // A saved survey has ids of questions and sanitized texts.
-                key={JSON.stringify(draftOf(data))}
-                start={draftOf(data)}
+                key={JSON.stringify(getDraft(data))}
+                start={getDraft(data)}
                 targeting={data.targeting_flag?.filters ?? null}
                 action={messages.frame.save}
                 onSave={async (body) => {
