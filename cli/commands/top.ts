@@ -81,14 +81,14 @@ export const top = withJson(
       );
       // Socket names are relative.
       process.chdir(dataDir);
-      if (options.json) return printJson(await look(dataDir, projectIds));
-      await watch(() => look(dataDir, projectIds), options);
+      if (options.json) return printJson(await readFrame(dataDir, projectIds));
+      await watch(() => readFrame(dataDir, projectIds), options);
       process.exit(exitDone);
     }),
   );
 
 /** @throws {NotRunningError} */
-async function look(dataDir: string, projectIds: readonly number[]): Promise<Frame> {
+async function readFrame(dataDir: string, projectIds: readonly number[]): Promise<Frame> {
   const status = await callControl<Status>(dataDir, "status");
   if (status === undefined) {
     throw isInUse(paths(dataDir).lock, dataDir)

@@ -42,7 +42,7 @@ export async function listBackups(destination: Destination): Promise<ListedBacku
   const chunks = names.some(isIndexName) ? await destination.chunks() : new Map();
   for (const name of names) {
     try {
-      listed.push(await look(destination, name, chunks));
+      listed.push(await inspect(destination, name, chunks));
     } catch (error) {
       // Deleted in the meantime.
       if (!(error instanceof BackupNotFoundError)) throw error;
@@ -53,7 +53,7 @@ export async function listBackups(destination: Destination): Promise<ListedBacku
 
 type Chunks = Awaited<ReturnType<Destination["chunks"]>>;
 
-async function look(destination: Destination, name: string, chunks: Chunks): Promise<ListedBackup> {
+async function inspect(destination: Destination, name: string, chunks: Chunks): Promise<ListedBackup> {
   const source = await destination.open(name);
   const facts = {
     file: `${destination.name}/${name}`,

@@ -9,7 +9,7 @@ import { paths } from "../paths.ts";
 import { BackupRunningError } from "./errors.ts";
 
 /** Polling interval while another process holds the lock. */
-const lookEveryMs = 200;
+const checkIntervalMs = 200;
 
 /**
  * Runs the work while no other process creates, verifies or deletes backups of the data directory.
@@ -35,7 +35,7 @@ export async function withBackupLock<Result>(
 
 /** @returns undefined if another process holds it. */
 async function lockWithin(waitMs: number, take: () => Lock): Promise<Lock | undefined> {
-  for (const end = performance.now() + waitMs; ; await Bun.sleep(lookEveryMs)) {
+  for (const end = performance.now() + waitMs; ; await Bun.sleep(checkIntervalMs)) {
     try {
       return take();
     } catch (error) {

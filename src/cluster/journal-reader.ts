@@ -12,7 +12,7 @@ const batchBytesMax = 4 * 1024 * 1024;
 const aheadBytesMax = 32 * 1024 * 1024;
 const blocksAtOnce = 500;
 /** Polling costs the nodes less than a notification per block. */
-const lookEveryMs = 100;
+const checkIntervalMs = 100;
 /** Timeout of a read of many blocks. */
 const readMs = 30_000;
 const lineFeed = 0x0a;
@@ -42,12 +42,12 @@ export class JournalReader {
   }
 
   start(): void {
-    this.timer = setInterval(() => this.look(), lookEveryMs);
-    this.look();
+    this.timer = setInterval(() => this.check(), checkIntervalMs);
+    this.check();
   }
 
   /** Reads new blocks; call it when there may be some. */
-  look(): void {
+  check(): void {
     if (this.looking !== undefined) {
       this.isReportedMeanwhile = true;
       return;
@@ -82,7 +82,7 @@ export class JournalReader {
 
   private rest(): void {
     this.looking = undefined;
-    if (this.isReportedMeanwhile && this.timer !== undefined) this.look();
+    if (this.isReportedMeanwhile && this.timer !== undefined) this.check();
   }
 
   private async readAll(): Promise<void> {

@@ -31,7 +31,7 @@ const triesMs = 5_000;
 /** Minimum timeout per attempt. */
 const tryMs = 1_000;
 /** While writes fail, one new request per interval is tried; the others are rejected immediately. */
-const lookEveryMs = 1_000;
+const checkIntervalMs = 1_000;
 /** Share of the time that counting the waiting entries may take: a large backlog has many blocks. */
 const countingShare = 0.05;
 /** Readiness reports a failed block for this long, so that a mix of failures and successes is not ready. */
@@ -60,8 +60,8 @@ export class PostgresJournal implements JournalPort {
       realtime: new BlockWriter("realtime", postgres, settings),
       historical: new BlockWriter("historical", postgres, settings),
     };
-    this.lookTimer = setInterval(() => void this.look(), lookEveryMs);
-    void this.look();
+    this.lookTimer = setInterval(() => void this.check(), checkIntervalMs);
+    void this.check();
     void this.count();
   }
 
@@ -94,7 +94,7 @@ export class PostgresJournal implements JournalPort {
   }
 
   /** Updates the last number of each lane: other nodes append as well. */
-  private async look(): Promise<void> {
+  private async check(): Promise<void> {
     try {
       const rows = await this.postgres.run(
         (sql) =>
@@ -102,8 +102,8 @@ export class PostgresJournal implements JournalPort {
       );
       for (const { lane, last_seq, writable } of rows) {
         const writer = this.writers[lane as Lane];
-        writer.noteLast(Number(last_seq));
-        if (writable === true) writer.noteWritable();
+        writer.recordLast(Number(last_seq));
+        if (writable === true) writer.recordWritable();
       }
     } catch {
       // The next append reports the error.
@@ -125,7 +125,7 @@ export class PostgresJournal implements JournalPort {
     } catch {
       // The next append reports the error.
     }
-    const pauseMs = Math.max(lookEveryMs, (performance.now() - startedAt) / countingShare);
+    const pauseMs = Math.max(checkIntervalMs, (performance.now() - startedAt) / countingShare);
     if (!this.isClosed) this.countTimer = setTimeout(() => void this.count(), pauseMs);
   }
 }
@@ -167,11 +167,11 @@ class BlockWriter {
     });
   }
 
-  noteLast(seq: number): void {
+  recordLast(seq: number): void {
     this.lastSeq = Math.max(this.lastSeq, seq);
   }
 
-  noteWritable(): void {
+  recordWritable(): void {
     this.isUnavailable = false;
   }
 
@@ -187,7 +187,7 @@ class BlockWriter {
   private rejection(): JournalUnavailableError["reason"] | undefined {
     if (this.isClosed) return "closed";
     if (this.queuedBytes > this.settings.queueBytesMax) return "overloaded";
-    if (!this.isUnavailable || performance.now() - this.checkedAt > lookEveryMs) {
+    if (!this.isUnavailable || performance.now() - this.checkedAt > checkIntervalMs) {
       this.checkedAt = performance.now();
       return undefined;
     }
@@ -224,8 +224,8 @@ class BlockWriter {
         () => this.store(body, entries.length, text.length, Math.max(end - performance.now(), tryMs)),
         () => !wasUnavailable && performance.now() < end,
       );
-      this.noteWritable();
-      this.noteLast(first + entries.length - 1);
+      this.recordWritable();
+      this.recordLast(first + entries.length - 1);
       this.durableCount += entries.length;
       this.waitingEntries += entries.length;
       let next = first;

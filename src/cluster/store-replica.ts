@@ -139,7 +139,7 @@ export class StoreReplica {
    * Like `catchUp`, for frequent readers: calls share a check that has not started, and if PostgreSQL is unreachable,
    * readers get the local state.
    */
-  async look(): Promise<void> {
+  async check(): Promise<void> {
     this.looking ??= Promise.resolve().then(async () => {
       this.looking = undefined;
       const [row] = await this.postgres.run(
@@ -210,7 +210,7 @@ export class StoreReplica {
         if (lease !== undefined && sent !== undefined) await assertLeaseHeld(t, lease);
       };
       await this.postgres.transaction(work, leftUntil(end), idleMs);
-      if (sent !== undefined) this.noteSent(sent);
+      if (sent !== undefined) this.recordSent(sent);
       this.isAmbiguous = false;
     } finally {
       leave();
@@ -277,7 +277,7 @@ export class StoreReplica {
     return row!.now;
   }
 
-  private noteSent({ last, ...state }: Sent): void {
+  private recordSent({ last, ...state }: Sent): void {
     this.file.client
       .transaction(() => {
         this.file.tables.forget({ rows: [], last });

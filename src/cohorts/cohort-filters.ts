@@ -5,8 +5,8 @@ import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../lib/js
 import {
   exactProperty,
   formatFilterValue,
-  type NoteMisfit,
   normalizeOperator,
+  type RecordMisfit,
   validateFilterValue,
 } from "../lib/operators.ts";
 import { readBehavior } from "./behavior-filter.ts";
@@ -16,15 +16,18 @@ const depthMax = 20;
 
 /**
  * Validates `{"properties": {"type": "OR"|"AND", "values": [...]}}`, nested up to `depthMax`.
- * @param noteMisfit receives messages about values that match nothing; without it they are rejected
+ * @param recordMisfit receives messages about values that match nothing; without it they are rejected
  * @returns the filters to store: with current names of operators, and cohort IDs as numbers
  * @throws {InvalidFieldError} on `filters`
  */
-export function checkedCohortFilters(filters: JsonObject | undefined, noteMisfit?: NoteMisfit): JsonObject {
+export function checkedCohortFilters(
+  filters: JsonObject | undefined,
+  recordMisfit?: RecordMisfit,
+): JsonObject {
   const properties = filters?.properties;
   if (!isJsonObject(properties)) throw rejected("Must contain a 'properties' key with type and values.");
   if (Object.keys(properties).length === 0) return filters!;
-  return { ...filters, properties: checkedNode(properties, 0, noteMisfit) };
+  return { ...filters, properties: checkedNode(properties, 0, recordMisfit) };
 }
 
 /** Converts legacy `groups`: a person matches if all properties of one group match. */
@@ -84,13 +87,13 @@ export function getMisfits(filters: Json): string[] {
 const isMisfit = ({ code }: InvalidFieldError): boolean =>
   code === "invalid_value" || code === "invalid_date";
 
-function checkedNode(node: JsonObject, depth: number, noteMisfit: NoteMisfit | undefined): JsonObject {
+function checkedNode(node: JsonObject, depth: number, recordMisfit: RecordMisfit | undefined): JsonObject {
   if (depth > depthMax) throw rejected(`Conditions are nested deeper than ${depthMax} levels.`);
   if (node.type === "AND" || node.type === "OR") {
     if (!Array.isArray(node.values)) throw rejected("A group of conditions requires a list of values.");
     const values = node.values.map((value) => {
       if (!isJsonObject(value)) throw rejected("Each condition must be an object.");
-      return checkedNode(value, depth + 1, noteMisfit);
+      return checkedNode(value, depth + 1, recordMisfit);
     });
     return { ...node, values };
   }
@@ -100,8 +103,8 @@ function checkedNode(node: JsonObject, depth: number, noteMisfit: NoteMisfit | u
   if (typeof node.key !== "string" || node.key === "") throw rejected("Each condition requires a key.");
   const condition = normalizeOperator(node);
   const problem = getError(condition);
-  if (problem !== undefined && (noteMisfit === undefined || !isMisfit(problem))) throw problem;
-  if (problem !== undefined) noteMisfit?.(problem.message);
+  if (problem !== undefined && (recordMisfit === undefined || !isMisfit(problem))) throw problem;
+  if (problem !== undefined) recordMisfit?.(problem.message);
   if (node.type !== "cohort") return condition;
   const id = wholeNumber(node.value);
   if (id === undefined) throw rejected("A cohort condition requires a cohort id.");

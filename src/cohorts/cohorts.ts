@@ -7,7 +7,7 @@ import type { Metadata } from "../accounts/metadata.ts";
 import { cohort, flag } from "../accounts/schema.ts";
 import { InvalidFieldError, NotFoundError } from "../lib/errors.ts";
 import type { Json, JsonObject } from "../lib/json.ts";
-import type { NoteMisfit } from "../lib/operators.ts";
+import type { RecordMisfit } from "../lib/operators.ts";
 import { checkedCohortFilters, cohortIdsIn, hasBehavioralFilters, hasConditions } from "./cohort-filters.ts";
 import { recordSize } from "./cohort-sizes.ts";
 
@@ -96,7 +96,7 @@ export interface NewCohort {
   by: Author;
   fields: Partial<CohortFields> & { name: string };
   /** Receives messages about values that match nothing; without it they are rejected. */
-  noteMisfit?: NoteMisfit;
+  recordMisfit?: RecordMisfit;
 }
 
 /** Creates a cohort. @throws {InvalidFieldError} */
@@ -106,10 +106,12 @@ export function createCohort(metadata: Metadata, input: NewCohort, now: Date): C
 
 /** Like `createCohort`, within a transaction. */
 function insertCohort(t: MetadataTx, input: NewCohort, now: Date): Cohort {
-  const { projectId, by, fields, noteMisfit } = input;
+  const { projectId, by, fields, recordMisfit } = input;
   const definition = fields.isStatic
     ? {}
-    : { filters: checkedDefinition(t, { projectId, ownId: undefined, noteMisfit }, fields.filters).filters };
+    : {
+        filters: checkedDefinition(t, { projectId, ownId: undefined, recordMisfit }, fields.filters).filters,
+      };
   const created = t
     .insert(cohort)
     .values({ ...fields, ...definition, projectId, createdById: getCreatorId(by), createdAt: now })
@@ -132,7 +134,7 @@ function insertCohort(t: MetadataTx, input: NewCohort, now: Date): Cohort {
 /** Updates or deletes a cohort. @throws {NotFoundError} @throws {InvalidFieldError} */
 export function updateCohort(
   metadata: Metadata,
-  of: { projectId: number; id: number; by: Author; noteMisfit?: NoteMisfit },
+  of: { projectId: number; id: number; by: Author; recordMisfit?: RecordMisfit },
   fields: Partial<CohortFields>,
   now: Date,
 ): Cohort {
@@ -145,8 +147,8 @@ export function updateCohort(
     if (!isStatic && (isRestored || fields.filters !== undefined || fields.isStatic !== undefined)) {
       const wanted = fields.filters ?? before.filters;
       // Stored values may be older than the validation.
-      const noteMisfit = fields.filters === undefined ? () => {} : of.noteMisfit;
-      const { filters, isBehavioral } = checkedDefinition(t, { ...of, ownId: of.id, noteMisfit }, wanted);
+      const recordMisfit = fields.filters === undefined ? () => {} : of.recordMisfit;
+      const { filters, isBehavioral } = checkedDefinition(t, { ...of, ownId: of.id, recordMisfit }, wanted);
       sent.filters = filters;
       if (isBehavioral && activeFlagsUsing(t, of.projectId, of.id).length > 0) {
         throw new InvalidFieldError(
@@ -244,10 +246,14 @@ function shown(of: Cohort): JsonObject {
  */
 function checkedDefinition(
   t: MetadataTx,
-  { projectId, ownId, noteMisfit }: { projectId: number; ownId: number | undefined; noteMisfit?: NoteMisfit },
+  {
+    projectId,
+    ownId,
+    recordMisfit,
+  }: { projectId: number; ownId: number | undefined; recordMisfit?: RecordMisfit },
   sent: JsonObject | undefined,
 ): { filters: JsonObject; isBehavioral: boolean } {
-  const filters = checkedCohortFilters(sent, noteMisfit);
+  const filters = checkedCohortFilters(sent, recordMisfit);
   let isBehavioral = hasBehavioralFilters(filters);
   for (const [id, found] of cohortsWithin(t, projectId, filters)) {
     if (id === ownId) {

@@ -140,7 +140,7 @@ export class ClickHouseBackend implements EventBackend {
   }
 
   /** Reads the load state again, which another node may have changed. */
-  noteLoaded(): void {
+  recordLoaded(): void {
     if (this.settings.isReader === true) this.external.read();
   }
 

@@ -31,7 +31,7 @@ import type { EngineStart } from "./messages.ts";
 
 const connections = 4;
 /** Polling interval, which covers notifications missed while disconnected. */
-const lookEveryMs = 500;
+const checkIntervalMs = 500;
 /** Interval of committing cursors and deleting loaded blocks. */
 const pruneEveryMs = 500;
 const tidyEveryMs = 20_000;
@@ -108,9 +108,9 @@ export class SharedPeople {
     const { lease } = this;
     if (lease === undefined) {
       await this.postgres.listen(changeChannel, (name) => {
-        if (name === peopleStore.name) void this.copy.look();
+        if (name === peopleStore.name) void this.copy.check();
       });
-      this.chores.every(lookEveryMs, () => this.copy.look());
+      this.chores.every(checkIntervalMs, () => this.copy.check());
       const observer = new LeaseObserver();
       this.chores.every(renewEveryMs, () => this.watchLease(observer));
       return;

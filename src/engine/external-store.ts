@@ -26,7 +26,7 @@ export async function openExternalStore(
       ? undefined
       : await SharedPeople.open(db, start.shared, {
           onUnavailable: availabilityLogger("the cluster"),
-          onAcquired: () => outside?.noteLoaded(),
+          onAcquired: () => outside?.recordLoaded(),
           onFree: startOver,
           onPaused: startOver,
           onFatal: (error) => (error instanceof LeaseLostError ? startOver() : fatalErrors.die(error)),

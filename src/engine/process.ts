@@ -166,7 +166,7 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, fatalErr
         storeNames(() => register.store());
       },
       onFlagUsage: (usage) => report({ type: "flag_usage", usage }),
-      onItems: (items) => storeNames(() => register.look(items)),
+      onItems: (items) => storeNames(() => register.collect(items)),
       onSpikes: (spikes) => report({ type: "spikes", spikes }),
       onCorruption: (error) => log("error", error.message, { code: (error as { code?: string }).code }),
       onFatal: fatalErrors.stopLoading,

@@ -45,7 +45,7 @@ export class RestartPolicy {
   }
 
   /** Resets the counters when the engine has run long enough. */
-  look(): void {
+  check(): void {
     if (performance.now() - this.readyAt <= healthyAfterMs) return;
     this.readyAt = Number.POSITIVE_INFINITY;
     this.failure = null;

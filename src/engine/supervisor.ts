@@ -90,7 +90,7 @@ const purgeDelayMs = 1_000;
  */
 export class EngineSupervisor implements EngineAsked {
   private readonly statements = new CrashGuard();
-  private readonly watch = setInterval(() => this.look(), watchMs);
+  private readonly watch = setInterval(() => this.check(), watchMs);
   /** Memory of the engine when it started to run statements. */
   private idleBytes = 0;
   private checkedAt = performance.now();
@@ -261,13 +261,13 @@ export class EngineSupervisor implements EngineAsked {
   }
 
   /** Replaces an engine that hangs or exceeds the memory that it should enforce itself. */
-  private look(): void {
+  private check(): void {
     const now = performance.now();
     const hasSlept = now - this.checkedAt > sleptMs;
     this.checkedAt = now;
     if (hasSlept) this.lastHeardAt = now;
     if (this.child === undefined || this.stopping) return;
-    this.ends.look();
+    this.ends.check();
     const silence = now - this.lastHeardAt;
     if (silence > (this.isReady ? silenceMs : startSilenceMs)) {
       this.replace("no heartbeat", { silentMs: Math.round(silence) });

@@ -25,7 +25,7 @@ export interface OriginResolver {
 /** State that the nodes of a cluster share: a request sees all earlier changes, and its own are visible before its response. */
 export interface SharedState {
   /** Applies changes of other nodes; where they are unreachable, local state is used. */
-  look(): Promise<void>;
+  check(): Promise<void>;
   /**
    * Runs a change while no other node changes anything, and resolves when it is visible to all nodes.
    * @param run receives the time to record: later than that of all earlier changes

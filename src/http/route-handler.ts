@@ -75,7 +75,7 @@ const asError = (thrown: unknown) => thrown ?? new Error(`A route threw ${thrown
 
 async function authorizeCall(route: Route, exchange: RequestContext): Promise<void> {
   const { guard, rateLimiter, shared } = exchange.deps;
-  if (shared !== undefined) await shared.look();
+  if (shared !== undefined) await shared.check();
   const admission = guard.authorize(route.access, exchange);
   const { callerId, hasFullAccess } = admission;
   if (callerId !== undefined && route.bucket !== "none") {

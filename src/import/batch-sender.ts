@@ -95,7 +95,7 @@ export class BatchSender {
       await this.send(sent, known, written);
       job.requests.release(written);
     });
-    this.noteUnderWay(this.sending);
+    this.recordUnderWay(this.sending);
     if (job.recent.isFull) {
       await job.order.idle();
       await job.recent.tidy();
@@ -151,7 +151,7 @@ export class BatchSender {
     }
   }
 
-  private noteUnderWay(sending: Promise<void>): void {
+  private recordUnderWay(sending: Promise<void>): void {
     this.underWay.add(sending);
     // A failure is reported where the result is awaited.
     sending.then(() => this.underWay.delete(sending)).catch(() => undefined);

@@ -122,13 +122,13 @@ export class DeviceOwners implements Disposable {
     const row = this.rowOf(deviceHash);
     if (row?.owner) {
       if (isSame(row.owner, userHash)) return true;
-      this.noteShared(deviceHash, row);
+      this.recordShared(deviceHash, row);
       return false;
     }
     const person = live.get(device);
     const isOthers = person?.isIdentified === true && person.uuid !== live.get(user)?.uuid;
     if (isOthers) {
-      this.noteShared(deviceHash, row);
+      this.recordShared(deviceHash, row);
       return false;
     }
     this.write(deviceHash, userHash, row?.shared_in ?? null);
@@ -137,7 +137,7 @@ export class DeviceOwners implements Disposable {
     return true;
   }
 
-  private noteShared(device: Uint8Array, row: Row | undefined): void {
+  private recordShared(device: Uint8Array, row: Row | undefined): void {
     if (row?.shared_in !== this.importId) this.write(device, row?.owner ?? null, this.importId);
   }
 

@@ -47,9 +47,9 @@ const givenUpName = "given-up.json";
 
 /** The archive files of a lane, in order. */
 export function listArchive(folder: string, lane: Lane): ArchivedSegment[] {
-  let found = look(folder, lane);
+  let found = inspect(folder, lane);
   // A file may be replaced by a longer one while others are read.
-  for (let attempt = 1; found.isStale && attempt < looksMax; attempt++) found = look(folder, lane);
+  for (let attempt = 1; found.isStale && attempt < looksMax; attempt++) found = inspect(folder, lane);
   const { files } = found;
   // Longer range first: after a crash, the file that it replaces may still exist.
   files.sort((a, b) => a.first - b.first || b.last - a.last);
@@ -61,7 +61,7 @@ export function listArchive(folder: string, lane: Lane): ArchivedSegment[] {
   });
 }
 
-function look(folder: string, lane: Lane): { files: ArchivedSegment[]; isStale: boolean } {
+function inspect(folder: string, lane: Lane): { files: ArchivedSegment[]; isStale: boolean } {
   const files: ArchivedSegment[] = [];
   let isStale = false;
   for (const name of namesIn(join(folder, lane))) {

@@ -98,7 +98,7 @@ export function fitsOperatorInFlag(operator: OperatorName, value: Json | undefin
  * Receives the message about a condition that matches nothing, where it must not block the rest: imports keep and
  * report such conditions. Without it, saving throws.
  */
-export type NoteMisfit = (detail: string) => void;
+export type RecordMisfit = (detail: string) => void;
 
 export interface FilterValueError {
   code: "invalid_operator" | "invalid_value" | "invalid_date" | "invalid_input";

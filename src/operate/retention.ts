@@ -85,7 +85,7 @@ export class Retention {
   }
 
   start(): void {
-    void this.look();
+    void this.check();
   }
 
   stop(): void {
@@ -112,7 +112,7 @@ export class Retention {
     const checked = JSON.stringify(this.deps.projects());
     const notice = () => {
       const isDue = performance.now() >= dueAt || JSON.stringify(this.deps.projects()) !== checked;
-      if (isDue) void this.look();
+      if (isDue) void this.check();
       else this.wait(Math.min(noticeMs, dueAt - performance.now()), notice);
     };
     this.wait(Math.min(noticeMs, afterMs), notice);
@@ -147,7 +147,7 @@ export class Retention {
   }
 
   /** Deletes expired events if the clock is trusted, and schedules the next run. */
-  async look(): Promise<void> {
+  async check(): Promise<void> {
     if (this.state() === null) return this.next(everyMs);
     let nextMs = everyMs;
     try {
@@ -161,7 +161,7 @@ export class Retention {
       this.lastRunAt = new Date();
       this.removed += removed;
       // On a write error the previous time stays; at worst, a later start distrusts its clock needlessly.
-      await noteLook(this.deps.dataDir, this.believed!.at).catch(() => undefined);
+      await recordLook(this.deps.dataDir, this.believed!.at).catch(() => undefined);
       if (removed > 0) this.deps.log.info({ events: removed }, "deleted events older than the retention");
     } catch (error) {
       nextMs = againMs;
@@ -184,7 +184,7 @@ function readLastLook(dataDir: string): number | undefined {
   }
 }
 
-async function noteLook(dataDir: string, at: number): Promise<void> {
+async function recordLook(dataDir: string, at: number): Promise<void> {
   const look: Static<typeof LastLook> = { at: new Date(at).toISOString() };
   await replaceFile(paths(dataDir).lastRetention, `${JSON.stringify(look)}\n`);
 }

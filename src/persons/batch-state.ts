@@ -118,7 +118,7 @@ export class BatchState {
   }
 
   /** Records the values of a person's written row. */
-  noteWritten(person: Person, searchText: string | null, characters: number): void {
+  recordWritten(person: Person, searchText: string | null, characters: number): void {
     const { isMainAlias, createdMicros } = person;
     this.heldCharacters += characters - person.stored.characters;
     person.stored = { isMainAlias, createdMicros, searchText, characters };

@@ -108,7 +108,7 @@ export class DefinitionRecorder {
   constructor(private readonly db: PeopleDb) {}
 
   /** Collects new definitions, which `store` writes; idempotent. */
-  look(items: readonly JournalItem[]): void {
+  collect(items: readonly JournalItem[]): void {
     for (const item of items) {
       if (item.kind === "person_deleted") {
         this.store();

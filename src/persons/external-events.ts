@@ -53,7 +53,7 @@ export class ExternalEvents {
   }
 
   /** Records that the store has recorded its ID. */
-  noteClaimed(): void {
+  recordClaimed(): void {
     this.db.$client.run("UPDATE outside_store SET is_claimed = 1");
   }
 

@@ -20,7 +20,7 @@ export const graceMicros = microsPerMinute;
 export class KeySetCollector {
   private dueMicros: number | undefined;
   /** Set from the first slice until unused key sets are deleted. */
-  private look: { lastId: number; readonly used: Set<string>; isDone: boolean } | undefined;
+  private check: { lastId: number; readonly used: Set<string>; isDone: boolean } | undefined;
 
   /** @param client of the store, which only this process writes */
   constructor(private readonly client: Database) {}
@@ -29,21 +29,21 @@ export class KeySetCollector {
   turn(nowMicros: number): void {
     this.dueMicros ??= nowMicros + firstLookMicros;
     if (nowMicros < this.dueMicros) return;
-    if (this.look === undefined) {
+    if (this.check === undefined) {
       clearRecentKeySets(this.client);
-      this.look = { lastId: 0, used: new Set(), isDone: false };
+      this.check = { lastId: 0, used: new Set(), isDone: false };
     }
-    if (!this.look.isDone) {
-      this.lookAtSome(this.look);
-      if (this.look.isDone) this.dueMicros = nowMicros + graceMicros;
+    if (!this.check.isDone) {
+      this.lookAtSome(this.check);
+      if (this.check.isDone) this.dueMicros = nowMicros + graceMicros;
       return;
     }
-    this.removeAllBut(this.look.used.union(recentKeySets(this.client)));
-    this.look = undefined;
+    this.removeAllBut(this.check.used.union(recentKeySets(this.client)));
+    this.check = undefined;
     this.dueMicros = nowMicros + nextLookMicros;
   }
 
-  private lookAtSome(look: NonNullable<KeySetCollector["look"]>): void {
+  private lookAtSome(look: NonNullable<KeySetCollector["check"]>): void {
     const persons = this.client
       .query<[number, string], [number, number]>(
         `SELECT id, iif(substr(properties, 1, 1) = '{', '', substr(properties, 1, instr(properties, char(10)) - 1))

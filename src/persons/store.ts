@@ -254,13 +254,13 @@ class PeopleStep implements IdentityStep {
     let noted = 0;
     for (const { event, operations, own } of planned) {
       for (; noted < personless.length && personless[noted]!.seq < event.seq; noted += 1)
-        notePersonless(state, personless[noted]!);
+        recordPersonless(state, personless[noted]!);
       state.people.receivedMicros = event.receivedMicros;
       for (const warning of operations.warnings) this.warnings.push(warning);
       for (const warning of applyToPersons(state.people, event, operations, own)) this.warnings.push(warning);
       for (const warning of applyToGroups(state.groups, event, operations)) this.warnings.push(warning);
     }
-    for (; noted < personless.length; noted += 1) notePersonless(state, personless[noted]!);
+    for (; noted < personless.length; noted += 1) recordPersonless(state, personless[noted]!);
   }
 
   /** Derives operations from items, independently of stored data. */
@@ -302,7 +302,7 @@ function splitAt({ planned, personless }: Part, seq: number): [before: Part, aft
   return [is(true), is(false)];
 }
 
-function notePersonless({ personlessIds }: BatchState, { projectId, distinctId }: JournalEvent): void {
+function recordPersonless({ personlessIds }: BatchState, { projectId, distinctId }: JournalEvent): void {
   personlessIds.add(projectId, sanitizeString(distinctId));
 }
 

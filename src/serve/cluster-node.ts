@@ -43,7 +43,7 @@ const connections = 8;
 /** Timeout of changes with a waiting client, shorter than the connection timeout so that the client gets an error. */
 const changeMs = 10_000;
 /** Polling interval, which covers notifications missed while disconnected. */
-const lookEveryMs = 500;
+const checkIntervalMs = 500;
 const tidyEveryMs = 20_000;
 /** A takeover takes less. */
 const unloadedSecondsMax = 15;
@@ -90,7 +90,7 @@ export class ClusterNode implements SharedState {
     let node: ClusterNode | undefined;
     let said = "";
     const onState = (reason: PostgresUnreachableError | null) => {
-      if (node !== undefined) node.noteState(reason);
+      if (node !== undefined) node.recordState(reason);
       else if (reason !== null && reason.message !== said) {
         said = reason.message;
         log.warn(`${said}. Flagkeep retries automatically.`);
@@ -132,17 +132,17 @@ export class ClusterNode implements SharedState {
   async attach(metadata: Metadata): Promise<void> {
     const onApplied = (isBack: boolean) => metadata.changes.retake(isBack);
     this.copy = StoreReplica.attach(metadata.db.$client, metadataStore, this.postgres, { onApplied });
-    await this.look();
-    await this.postgres.untilDone(() => this.noteLife());
+    await this.check();
+    await this.postgres.untilDone(() => this.recordLife());
     await this.postgres.listen(changeChannel, (name) => {
-      if (name === metadataStore.name) void this.look();
+      if (name === metadataStore.name) void this.check();
     });
-    this.chores.every(lookEveryMs, async () => {
-      await this.look();
+    this.chores.every(checkIntervalMs, async () => {
+      await this.check();
       // Changes made outside of `change`, such as when a key was last used.
       await this.settle();
     });
-    this.chores.every(heartbeatMs, () => this.noteLife());
+    this.chores.every(heartbeatMs, () => this.recordLife());
     this.chores.every(tidyEveryMs, async () => {
       await this.copy!.tidy();
       await pruneStoppedNodes(this.postgres);
@@ -153,8 +153,8 @@ export class ClusterNode implements SharedState {
     return new PostgresJournal(this.postgres, { ...settings, node: this.id });
   }
 
-  async look(): Promise<void> {
-    await this.copy?.look();
+  async check(): Promise<void> {
+    await this.copy?.check();
   }
 
   async change<Result>(run: (now: Date) => Result | Promise<Result>): Promise<Result> {
@@ -235,7 +235,7 @@ export class ClusterNode implements SharedState {
     await this.postgres.close();
   }
 
-  private async noteLife(): Promise<void> {
+  private async recordLife(): Promise<void> {
     const before = this.living;
     this.living = await sendHeartbeat(this.postgres, this.node);
     if (before.some(({ id }) => !this.living.some((node) => node.id === id))) this.onNodeStopped();
@@ -247,7 +247,7 @@ export class ClusterNode implements SharedState {
     this.log.warn(warning);
   }
 
-  private noteState(reason: PostgresUnreachableError | null): void {
+  private recordState(reason: PostgresUnreachableError | null): void {
     if (reason !== null && this.problem === null) this.log.warn(reason.message);
     if (reason === null && this.problem !== null) this.log.info("PostgreSQL is available again");
     this.problem = reason;

@@ -55,7 +55,7 @@ function place(isLocal: boolean, bytes: Uint8Array | Error, ...indexed: IndexedC
   return { destination, read };
 }
 
-async function look(isLocal: boolean, bytes: Uint8Array | Error, ...indexed: IndexedChunk[]) {
+async function check(isLocal: boolean, bytes: Uint8Array | Error, ...indexed: IndexedChunk[]) {
   const { destination, read } = place(isLocal, bytes, ...indexed);
   const chunks = await VerifiedChunks.of(destination, BackupKeys.none);
   const found = await chunks.sound(name, chunk);
@@ -90,7 +90,7 @@ describe("pieces of earlier backups", () => {
     ] as const,
   ] as const)
     test(`${what}: ${expected}`, async () => {
-      const { found, corrupt, isRead } = await look(isLocal, bytes, ...indexed);
+      const { found, corrupt, isRead } = await check(isLocal, bytes, ...indexed);
       expect(corrupt).toBe(expected === "damaged" ? 1 : 0);
       expect(found !== undefined).toBe(expected === "read" || expected === "trusted");
       expect(isRead).toBe(expected === "read" || expected === "damaged");
@@ -99,6 +99,6 @@ describe("pieces of earlier backups", () => {
     });
 
   test("a place that does not answer now is no corruption: the backup fails", async () => {
-    expect(look(true, new DestinationError("No answer."), part())).rejects.toThrow("No answer.");
+    expect(check(true, new DestinationError("No answer."), part())).rejects.toThrow("No answer.");
   });
 });

@@ -115,7 +115,7 @@ await measured("identity", () => {
 rows.push({ stage: "identity: of this, writing persons", "CPU µs/event": (writing / count).toFixed(2) });
 await measured("names", () => {
   const names = new DefinitionRecorder(store.db);
-  for (const entries of decoded) for (const items of parts(entries)) names.look(items);
+  for (const entries of decoded) for (const items of parts(entries)) names.collect(items);
   names.store();
 });
 await measured("load", async () => {

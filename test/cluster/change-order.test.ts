@@ -68,7 +68,7 @@ test("activity has the time and order of the cluster's changes, not those of a n
   // A node whose clock is a day ahead.
   using node = new TestServer({
     shared: {
-      look: async () => undefined,
+      check: async () => undefined,
       settle: async () => undefined,
       change: async (run) => {
         at += 1;

@@ -167,7 +167,7 @@ test("changes of two nodes at once go one after the other, and none is lost", as
     }),
   );
   for (const { client, copy } of nodes) {
-    await copy.look();
+    await copy.check();
     expect(client.query("SELECT ratio FROM numbered").values()).toEqual([[40]]);
   }
   await postgres.close();
@@ -185,7 +185,7 @@ test("what a node writes beside its changes is everybody's later, and undoes not
     for (const name of ["changed", "removed", "left alone"])
       one.client.run("INSERT INTO numbered (name, ratio) VALUES (?, 0)", [name]);
   });
-  await watched.look();
+  await watched.check();
   // As a request does that only reads, and notes when its key was used.
   other.client.run("UPDATE numbered SET ratio = 1");
   await one.copy.change(() => {
@@ -193,10 +193,10 @@ test("what a node writes beside its changes is everybody's later, and undoes not
     one.client.run("DELETE FROM numbered WHERE name = 'removed'");
   });
   backs.length = 0;
-  await watched.look();
+  await watched.check();
   expect(backs).toEqual([true]);
   await watched.change(() => undefined);
-  await one.copy.look();
+  await one.copy.check();
   for (const { client } of [one, other])
     expect(client.query("SELECT name, ratio FROM numbered ORDER BY id").values()).toEqual([
       ["renamed", 0],
@@ -207,7 +207,7 @@ test("what a node writes beside its changes is everybody's later, and undoes not
   other.client.run("UPDATE numbered SET ratio = 2");
   await one.copy.change(() => one.client.run("DELETE FROM numbered WHERE name = 'renamed'"));
   await watched.change(() => undefined);
-  await one.copy.look();
+  await one.copy.check();
   for (const { client } of [one, other])
     expect(client.query("SELECT name, ratio FROM numbered").values()).toEqual([["left alone", 2]]);
   await postgres.close();

@@ -228,9 +228,9 @@ describe("management", () => {
     });
     expect(setUp.status).toBe(201);
     const cookie = setUp.headers.get("set-cookie")!.split(";")[0]!;
-    const look = (node: ServerProcess) =>
+    const check = (node: ServerProcess) =>
       fetch(`${node.url}${flagsPath}`, { headers: { ...headers, cookie } });
-    expect((await look(other)).status).toBe(200);
+    expect((await check(other)).status).toBe(200);
     // The link works once, on whichever front.
     const again = await fetch(`${other.url}/api/session/setup/`, {
       method: "POST",
@@ -241,7 +241,7 @@ describe("management", () => {
     expect(
       (await fetch(`${other.url}/api/session/`, { method: "DELETE", headers: { ...headers, cookie } })).ok,
     ).toBe(true);
-    expect((await look(one)).status).toBe(401);
+    expect((await check(one)).status).toBe(401);
   }, 60_000);
 });
 

@@ -87,35 +87,35 @@ describe("a clock that jumps ahead", () => {
     return retention;
   };
   /** Lets time pass, and the clock continue as it likes. @returns whether what is old went. */
-  const look = async (retention: Retention, passedMs: number, clockMs = passedMs) => {
+  const check = async (retention: Retention, passedMs: number, clockMs = passedMs) => {
     elapsed += passedMs;
     clock += clockMs;
     const before = looks;
-    await retention.look();
+    await retention.check();
     return looks > before;
   };
 
   test("is not believed for a day, beneath a running server and at a start", async () => {
     const running = started();
-    expect(await look(running, 0)).toBe(true);
-    expect(await look(running, 3_600_000)).toBe(true);
+    expect(await check(running, 0)).toBe(true);
+    expect(await check(running, 3_600_000)).toBe(true);
     // Summer time, and what the network's time puts right.
-    expect(await look(running, 3_600_000, 2 * 3_600_000)).toBe(true);
-    expect(await look(running, 3_600_000, -3_600_000)).toBe(true);
+    expect(await check(running, 3_600_000, 2 * 3_600_000)).toBe(true);
+    expect(await check(running, 3_600_000, -3_600_000)).toBe(true);
     expect(warnings).toEqual([]);
-    expect(await look(running, 3_600_000, 3_650 * day)).toBe(false);
-    expect(await look(running, 3_600_000)).toBe(false);
+    expect(await check(running, 3_600_000, 3_650 * day)).toBe(false);
+    expect(await check(running, 3_600_000)).toBe(false);
     expect(warnings).toEqual([{ days: 3_650 }]);
     const next = started();
-    expect(await look(next, 0)).toBe(false);
+    expect(await check(next, 0)).toBe(false);
     // It was wrong.
-    expect(await look(next, 3_600_000, -3_650 * day)).toBe(true);
+    expect(await check(next, 3_600_000, -3_650 * day)).toBe(true);
     // It is right: the machine was off for a month.
     const later = started();
-    expect(await look(later, 0, 30 * day)).toBe(false);
-    expect(await look(later, day - 1)).toBe(false);
-    expect(await look(later, 1)).toBe(true);
-    expect(await look(started(), 0)).toBe(true);
+    expect(await check(later, 0, 30 * day)).toBe(false);
+    expect(await check(later, day - 1)).toBe(false);
+    expect(await check(later, 1)).toBe(true);
+    expect(await check(started(), 0)).toBe(true);
   });
 });
 

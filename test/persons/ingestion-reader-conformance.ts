@@ -33,7 +33,7 @@ export function ingestionReaderConformance(
     };
     const define = (people: TestPeople, ...items: JournalItem[]) => {
       const recorder = new DefinitionRecorder(people.db);
-      recorder.look(items);
+      recorder.collect(items);
       recorder.store();
     };
 

@@ -36,7 +36,7 @@ function prepared(road: Road) {
       road === "parsed"
         ? events.map(([, properties = {}]) => new ParsedMembers(properties as Record<string, unknown>))
         : scanner.read(events.map(([, properties = {}]) => Buffer.from(JSON.stringify(properties))));
-    register.look(
+    register.collect(
       events.map(([event, , projectId = 1], index) => ({
         kind: "event",
         projectId,
@@ -173,7 +173,7 @@ describe.each<Road>(["parsed", "scanned"])("%s properties", (road) => {
     using it = prepared(road);
     const register = new DefinitionRecorder(it.db);
     it.take(register, ["seen", { plan: "pro", $set: { mail: "ann@example.com" } }]);
-    register.look([{ kind: "person_deleted", projectId: 1, details: {} } as unknown as JournalItem]);
+    register.collect([{ kind: "person_deleted", projectId: 1, details: {} } as unknown as JournalItem]);
     expect([it.values("mail", "person"), it.values("plan")]).toEqual([[], []]);
     expect(it.types("person")).toEqual([["mail", "String"]]);
     it.take(register, ["seen", { plan: "pro", $set: { mail: "bob@example.com" } }]);

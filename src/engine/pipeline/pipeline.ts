@@ -129,7 +129,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
   /** Queues batches of one or both lanes, oldest first. */
   offer(batches: readonly Batch[]): void {
     for (const batch of batches) {
-      if (batch.last <= this.cursor(batch.lane)) this.noteApplied(batch);
+      if (batch.last <= this.cursor(batch.lane)) this.recordApplied(batch);
       else this.waiting.add(batch);
     }
     this.wake?.();
@@ -291,7 +291,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
       return;
     }
     const whole = batches.filter(({ last }) => last <= step.last);
-    for (const batch of whole) this.noteApplied(batch);
+    for (const batch of whole) this.recordApplied(batch);
     this.waiting.putBack(lane, batches.slice(whole.length));
     if (whole.length === 0) this.bytesSinceCheckpoint += Math.min(bytesMax, batches[0]!.bytes);
     this.buffers.reuse();
@@ -366,7 +366,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
   }
 
   /** Both stores have the batch; the journal can delete it after the next checkpoint. */
-  private noteApplied(batch: Batch): void {
+  private recordApplied(batch: Batch): void {
     this.applied.push(batch);
     this.bytesSinceCheckpoint += batch.bytes;
   }

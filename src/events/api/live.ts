@@ -25,7 +25,7 @@ const unreadMax = 200;
 const rowLengthMax = 64 * 1024;
 const secondMs = 1_000;
 /** Interval at which readers' permissions are checked again. */
-const lookEveryMs = 5_000;
+const checkIntervalMs = 5_000;
 
 /** A reader and its filter. */
 export interface LiveReader {
@@ -83,7 +83,7 @@ export class LiveEvents {
 
   /** @throws {HttpError} 503 if there are too many readers */
   open(reader: LiveReader, signal: AbortSignal): Response {
-    const lookAt = performance.now() + lookEveryMs;
+    const lookAt = performance.now() + checkIntervalMs;
     return this.streams.open({ ...reader, rows: 0, skipped: 0, lookAt }, signal);
   }
 
@@ -118,7 +118,7 @@ export class LiveEvents {
     for (const reader of this.streams) {
       reader.rows = 0;
       if (now >= reader.lookAt) {
-        reader.lookAt = now + lookEveryMs;
+        reader.lookAt = now + checkIntervalMs;
         if (!reader.isStillAllowed()) this.streams.close(reader);
       }
       const counted = `event: skipped\ndata: {"count":${reader.skipped}}\n\n`;

@@ -53,7 +53,7 @@ export class ClickHouseStore {
    * @throws {OperatorActionError} @throws {NewerDataVersionError}
    */
   async open(): Promise<void> {
-    this.opening ??= this.look();
+    this.opening ??= this.check();
     try {
       await this.opening;
     } catch (error) {
@@ -66,7 +66,7 @@ export class ClickHouseStore {
     await this.connection.close();
   }
 
-  private async look(): Promise<void> {
+  private async check(): Promise<void> {
     try {
       if (this.settings.isReader) return await this.requireClaimed();
       await migrateClickHouse(this.connection, this.address);
@@ -105,7 +105,7 @@ export class ClickHouseStore {
       await this.settings.settle?.();
       await connection.command(`INSERT INTO store (id) VALUES ('${id}')`);
     }
-    outside.noteClaimed();
+    outside.recordClaimed();
   }
 
   /** @throws {EventsAhead} */

@@ -9,7 +9,7 @@ import type { Metadata } from "../../accounts/metadata.ts";
 import { createCohort, updateCohort } from "../../cohorts/cohorts.ts";
 import { AppError } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject, wholeNumber } from "../../lib/json.ts";
-import type { NoteMisfit } from "../../lib/operators.ts";
+import type { RecordMisfit } from "../../lib/operators.ts";
 import type { Flag, FlagFields } from "../fields.ts";
 import { canEvaluateTo } from "../rules/dependency-rules.ts";
 import { mapProperties } from "../rules/stored-filters.ts";
@@ -64,10 +64,10 @@ export class ItemWriter {
       change: { value: (run: (t: MetadataTx) => unknown) => run(t) },
     }) as Metadata;
     this.writing = { ...writing, metadata };
-    this.noteIds();
+    this.recordIds();
   }
 
-  private noteIds(): void {
+  private recordIds(): void {
     const { projectId, groupTypes } = this.request;
     const { cohorts, flags } = readContent(this.t, { projectId, groupTypes });
     const needed = new Set(this.request.document.cohorts.map(({ name }) => name));
@@ -125,13 +125,13 @@ export class ItemWriter {
     const fields = { description: String(item.description ?? ""), isStatic, filters };
     const id = this.cohortIds.get(item.name);
     const { metadata } = this.writing;
-    const noteMisfit = this.misfitsOf(where);
+    const recordMisfit = this.misfitsOf(where);
     if (id !== undefined) {
-      naming(named, () => updateCohort(metadata, { projectId, id, by, noteMisfit }, fields, now));
+      naming(named, () => updateCohort(metadata, { projectId, id, by, recordMisfit }, fields, now));
       return;
     }
     const created = naming(named, () =>
-      createCohort(metadata, { projectId, by, fields: { ...fields, name: item.name }, noteMisfit }, now),
+      createCohort(metadata, { projectId, by, fields: { ...fields, name: item.name }, recordMisfit }, now),
     );
     this.cohortIds.set(item.name, created.id);
     if (isStatic)
@@ -145,7 +145,7 @@ export class ItemWriter {
     const { filters: sent, ...members } = item;
     const identified = withIds(sent, this.ids, where) as JsonObject | null;
     const filters = identified && this.withFlagValues(identified);
-    const writing = { ...this.writing, noteMisfit: this.misfitsOf(where) };
+    const writing = { ...this.writing, recordMisfit: this.misfitsOf(where) };
     const fields = naming(named, () =>
       toFields({ ...getDefault(item), ...members, ...(filters === null ? {} : { filters }) }),
     );
@@ -179,7 +179,7 @@ export class ItemWriter {
   }
 
   /** Conditions that match nothing are kept and reported (contract, third round B1). */
-  private misfitsOf(where: string): NoteMisfit {
+  private misfitsOf(where: string): RecordMisfit {
     return (detail) => {
       // Reported per rule.
       if (this.request.switchedOff !== undefined && where.startsWith("Flag")) return;

@@ -12,7 +12,7 @@ import {
   formatFilterValue,
   isBlankKey,
   isKnownOperator,
-  type NoteMisfit,
+  type RecordMisfit,
   valueProblem,
 } from "../../lib/operators.ts";
 import { filtersInvalid } from "./errors.ts";
@@ -62,10 +62,14 @@ export function checkVariantSum(filters: JsonObject): void {
 }
 
 /**
- * @param noteMisfit receives messages about values; without it they are rejected.
+ * @param recordMisfit receives messages about values; without it they are rejected.
  * @throws {FlagInvalid} the first condition with an unknown variant or an invalid property test.
  */
-export function checkConditions(filters: JsonObject, cohorts: CohortFacts, noteMisfit?: NoteMisfit): void {
+export function checkConditions(
+  filters: JsonObject,
+  cohorts: CohortFacts,
+  recordMisfit?: RecordMisfit,
+): void {
   const variantKeys = new Set(getVariants(filters).map(({ key }) => key));
   for (const group of getGroups(filters)) {
     if (!group.variant || variantKeys.has(group.variant)) continue;
@@ -82,7 +86,7 @@ export function checkConditions(filters: JsonObject, cohorts: CohortFacts, noteM
           property.type === "cohort" || property.type === "flag"
             ? undefined
             : getError(property, `${path}.value`);
-        if (problem !== undefined) rejectOrNote(problem, noteMisfit);
+        if (problem !== undefined) rejectOrRecord(problem, recordMisfit);
       }
     }
   }
@@ -133,9 +137,12 @@ export function getMisfits(filters: JsonObject): string[] {
 }
 
 /** @throws {FlagInvalid} unless misfits are noted. */
-export function rejectOrNote({ detail, code }: FilterValueError, noteMisfit: NoteMisfit | undefined): void {
-  if (noteMisfit === undefined) throw filtersInvalid(detail, code);
-  noteMisfit(detail);
+export function rejectOrRecord(
+  { detail, code }: FilterValueError,
+  recordMisfit: RecordMisfit | undefined,
+): void {
+  if (recordMisfit === undefined) throw filtersInvalid(detail, code);
+  recordMisfit(detail);
 }
 
 function checkOperator(operator: Json | undefined, type: Json | undefined): void {

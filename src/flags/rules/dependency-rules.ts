@@ -5,9 +5,9 @@ import {
   type FilterValueError,
   fitsOperator,
   formatFilterValue,
-  type NoteMisfit,
+  type RecordMisfit,
 } from "../../lib/operators.ts";
-import { rejectOrNote } from "./condition-rules.ts";
+import { rejectOrRecord } from "./condition-rules.ts";
 import { filtersInvalid } from "./errors.ts";
 import { type FlagFact, type FlagFacts, getGroups, getProperties, getVariants } from "./types.ts";
 
@@ -15,7 +15,7 @@ interface Owner {
   flagId: number | null;
   flagKey: string;
   flags: FlagFacts;
-  noteMisfit?: NoteMisfit;
+  recordMisfit?: RecordMisfit;
 }
 
 /** The IDs of the flags that filters refer to, without duplicates; invalid references are skipped. */
@@ -34,7 +34,7 @@ export function checkDependencies(filters: JsonObject, known: readonly string[],
     const reference = String(property.key);
     const flag = checkDependency(reference, known.includes(reference), owner);
     if (!canEvaluateTo(property.value, flag))
-      rejectOrNote(evaluatesToProblem(property.value), owner.noteMisfit);
+      rejectOrRecord(evaluatesToProblem(property.value), owner.recordMisfit);
   }
   if (owner.flagId === null) return; // no flag can depend on one that does not exist yet
   const circle = findCircle(dependencyIds(filters), owner.flagId, owner.flags);

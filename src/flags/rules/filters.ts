@@ -6,7 +6,7 @@
  */
 
 import { isJsonObject, type Json, type JsonObject, typeName } from "../../lib/json.ts";
-import { type NoteMisfit, normalizeOperator } from "../../lib/operators.ts";
+import { normalizeOperator, type RecordMisfit } from "../../lib/operators.ts";
 import { checkConditions, checkPropertyTypes, checkVariantSum } from "./condition-rules.ts";
 import { checkDependencies, dependencyReferences } from "./dependency-rules.ts";
 import { FlagInvalid, filtersInvalid } from "./errors.ts";
@@ -35,7 +35,7 @@ export interface FiltersContext {
   cohorts: CohortFacts;
   flags: FlagFacts;
   /** Receives values that match nothing; without it they are rejected. */
-  noteMisfit?: NoteMisfit;
+  recordMisfit?: RecordMisfit;
 }
 
 const sizeMaxBytes = 512 * 1024;
@@ -86,7 +86,7 @@ function finish(
   const normal = withRemoteConfigRollout(normalizeProperties(withRollout(merged, sent, context)), context);
   checkPropertyTypes(normal, context);
   checkVariantSum(normal);
-  checkConditions(normal, context.cohorts, context.noteMisfit);
+  checkConditions(normal, context.cohorts, context.recordMisfit);
   if (Object.hasOwn(merged, "payloads")) normal.payloads = normalizePayloads(merged.payloads, normal);
   checkDependencies(normal, knownDependencies, context);
   checkSize(normal);

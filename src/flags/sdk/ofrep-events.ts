@@ -18,7 +18,7 @@ import { ofrepProfile } from "./route-profiles.ts";
 /** Maximum open streams of all projects; further clients poll. */
 const streamsAtOnce = 2_000;
 /** Polling interval for the configurations of projects with streams. */
-const lookEveryMs = 250;
+const checkIntervalMs = 250;
 /** How long a page in the background keeps its stream. */
 const inactivitySeconds = 120;
 /** Messages that may be queued for a client that does not read. */
@@ -53,13 +53,13 @@ export class FlagEvents {
     this.streams = new SseBroadcaster({
       streamsMax: deps.streamsMax ?? streamsAtOnce,
       unreadMax,
-      tickMs: lookEveryMs,
+      tickMs: checkIntervalMs,
       // It reconnects, and its last ID shows what it missed.
       onSlow: "close",
       stopping: deps.stopping,
       full: { detail: "Too many streams are open; poll instead.", retryAfterSeconds: 60 },
       projectOf: ({ project }) => project.id,
-      onTick: () => this.look(),
+      onTick: () => this.check(),
     });
   }
 
@@ -115,7 +115,7 @@ export class FlagEvents {
     );
   }
 
-  private look(): void {
+  private check(): void {
     const present = new Map<number, string>();
     for (const stream of this.streams) {
       const { id } = stream.project;

@@ -22,7 +22,7 @@ import { replaceTags } from "../../accounts/tags.ts";
 import { findUser } from "../../accounts/users.ts";
 import { InvalidFieldError, NotFoundError } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
-import type { NoteMisfit } from "../../lib/operators.ts";
+import type { RecordMisfit } from "../../lib/operators.ts";
 import { type Flag, type FlagFields, storedFields, trackedFields } from "../fields.ts";
 import { filtersOfChangedFlag, filtersOfNewFlag } from "../rules/filters.ts";
 import { keyBeforeReplaced } from "../rules/key.ts";
@@ -55,7 +55,7 @@ export interface FlagWriteDeps {
   /** Existing group types; if unknown, no response reports a missing one. */
   groupTypes?: GroupTypeSource;
   /** Receives values in conditions that match nothing; without it such a write is rejected. */
-  noteMisfit?: NoteMisfit;
+  recordMisfit?: RecordMisfit;
 }
 
 export interface NewFlag {
@@ -241,7 +241,7 @@ export function filtersToStore(
 
 /** The filters after a write with plain payloads, and whether those are secret. @throws as `filtersToStore`. */
 function checkedFilters(
-  { payloads, noteMisfit }: FlagWriteDeps,
+  { payloads, recordMisfit }: FlagWriteDeps,
   t: Reading,
   projectId: number,
   before: Flag | undefined,
@@ -254,7 +254,7 @@ function checkedFilters(
     isRemoteConfiguration: switchAfter(fields.isRemoteConfiguration, before?.isRemoteConfiguration),
     cohorts: cohortFacts(t, projectId),
     flags: flagFacts(t, projectId),
-    noteMisfit,
+    noteMisfit: recordMisfit,
   };
   const isSecret = switchAfter(fields.hasEncryptedPayloads, before?.hasEncryptedPayloads);
   if (isSecret && !context.isRemoteConfiguration) {

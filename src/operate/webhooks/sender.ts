@@ -19,7 +19,7 @@ import { post } from "./post.ts";
 /** Requests at the same time, over all webhooks. */
 export const concurrentMax = 4;
 /** Maximum delay of a delivery that is due. */
-const lookEveryMs = 500;
+const checkIntervalMs = 500;
 /** Delay after the result of an attempt could not be stored. */
 const unstoredDelayMs = 10_000;
 /** Age at which a delivery is not sent any more; retries end before. */
@@ -59,12 +59,12 @@ export class WebhookSender {
   }
 
   start(): void {
-    this.timer = setInterval(() => this.look(), lookEveryMs);
+    this.timer = setInterval(() => this.check(), checkIntervalMs);
     this.timer.unref();
   }
 
   /** Starts to send what is due, as far as requests may run. */
-  look(): void {
+  check(): void {
     const { metadata, isActive, log } = this.deps;
     if (!isActive() || this.stopping.signal.aborted || this.running.size >= concurrentMax) return;
     try {

@@ -19,7 +19,7 @@ import {
 } from "./sources.ts";
 
 /** Maximum delay of a failed backup or a weekly summary. */
-const lookEveryMs = 10_000;
+const checkIntervalMs = 10_000;
 
 export interface WebhooksDeps extends SenderDeps {
   dataDir: string;
@@ -42,7 +42,7 @@ export class Webhooks {
 
   start(): void {
     this.sender.start();
-    this.tasks.every(lookEveryMs, () => this.look());
+    this.tasks.every(checkIntervalMs, () => this.check());
   }
 
   /** Queues a spike; failures are logged. */
@@ -58,7 +58,7 @@ export class Webhooks {
     await this.sender.stop();
   }
 
-  private async look(): Promise<void> {
+  private async check(): Promise<void> {
     const { isActive, metadata, dataDir, together } = this.deps;
     const now = new Date();
     if (!isActive()) return;

@@ -1,7 +1,7 @@
 /** Finds the events of a request and the parts of each that mean something, AssemblyScript. */
 
 import { closeBrace, closeBracket, comma, letterF, letterN, letterT, openBrace, openBracket } from "./codes";
-import { Has, isPlainString, isUuid, isVisible, Item, itemBytes, noteId } from "./item";
+import { Has, isPlainString, isUuid, isVisible, Item, itemBytes, recordId } from "./item";
 import {
   startItem,
   startObject,
@@ -140,7 +140,7 @@ function endOfItem(at: usize, item: usize, isRoot: bool): usize {
       } else if (name == names.properties) {
         if (code != letterN) return 0;
         store<u32>(item, 1, Item.slowPathAt);
-      } else if (name != 0) noteMember(item, name, start, at);
+      } else if (name != 0) recordMember(item, name, start, at);
     }
     at = skipSpace(at);
     const next = load<u8>(at);
@@ -162,7 +162,7 @@ function endOfItem(at: usize, item: usize, isRoot: bool): usize {
     token = ownToken;
     tokenEnd = ownTokenEnd;
   }
-  if (token != 0) noteToken(token, tokenEnd);
+  if (token != 0) recordToken(token, tokenEnd);
   if (isRoot) {
     memory.copy(tableAt, item, itemBytes);
     items = 1;
@@ -178,7 +178,7 @@ function lacksData(item: usize): bool {
   return (has & Has.timeInside) != 0 && !hasOwnTime;
 }
 
-function noteToken(token: usize, end: usize): void {
+function recordToken(token: usize, end: usize): void {
   if (itemToken == 0) {
     itemToken = token;
     itemTokenEnd = end;
@@ -187,7 +187,7 @@ function noteToken(token: usize, end: usize): void {
   }
 }
 
-function noteMember(item: usize, name: i32, start: usize, end: usize): void {
+function recordMember(item: usize, name: i32, start: usize, end: usize): void {
   const isPlain = isPlainString(start, end);
   switch (name) {
     case names.event: {
@@ -209,7 +209,7 @@ function noteMember(item: usize, name: i32, start: usize, end: usize): void {
     }
     case names.distinctId:
       if (!isPlain || !isVisible(start + 1, end - 1)) break;
-      noteId(item, start, end);
+      recordId(item, start, end);
       return;
     case names.uuid:
       if (!isPlain || end - start != 38 || !isUuid(start + 1)) break;

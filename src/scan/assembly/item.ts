@@ -46,7 +46,7 @@ export namespace Has {
   export const timeInside: u32 = 8;
 }
 
-export function noteHas(item: usize, bit: u32): void {
+export function recordHas(item: usize, bit: u32): void {
   store<u32>(item, load<u32>(item, Item.has) | bit, Item.has);
 }
 
@@ -63,7 +63,7 @@ export namespace Cut {
   export const behind: usize = 20;
 }
 
-export function noteId(item: usize, start: usize, end: usize): void {
+export function recordId(item: usize, start: usize, end: usize): void {
   store<u32>(item, <u32>(start + 1), Item.id);
   store<u32>(item, <u32>(end - 1), Item.idEnd);
 }

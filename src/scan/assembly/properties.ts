@@ -1,7 +1,7 @@
 /** Finds the properties of an event that mean something to its line, AssemblyScript. */
 
 import { closeBrace, comma, letterF, letterT, openBrace, openBracket, quote } from "./codes";
-import { Cut, cutBytes, Has, isPlainString, isVisible, Item, noteHas, noteId } from "./item";
+import { Cut, cutBytes, Has, isPlainString, isVisible, Item, recordHas, recordId } from "./item";
 import { startObject, endOfNewName, endOfValue, escapes, nameHash, nameLength, skipSpace } from "./json";
 import * as names from "./names";
 
@@ -33,7 +33,7 @@ export function endOfProperties(at: usize, item: usize): usize {
       at = endOfValue(at, 4);
       if (at == 0) return 0;
       if (name != 0) {
-        if (!noteProperty(item, name, start, at)) return 0;
+        if (!recordProperty(item, name, start, at)) return 0;
         if (canBeCut(name)) {
           openCut = item + Item.firstCut + <usize>load<u32>(item, Item.cuts) * cutBytes;
           store<u32>(item, load<u32>(item, Item.cuts) + 1, Item.cuts);
@@ -81,14 +81,14 @@ function canBeCut(name: i32): bool {
 }
 
 /** @returns whether the request can continue. */
-function noteProperty(item: usize, name: i32, start: usize, end: usize): bool {
+function recordProperty(item: usize, name: i32, start: usize, end: usize): bool {
   const code = load<u8>(start);
   switch (name) {
     case names.distinctId:
       // The one next to the properties comes first, wherever it stands.
       if (load<u32>(item, Item.id) != 0) return true;
       if (!isPlainString(start, end) || !isVisible(start + 1, end - 1)) break;
-      noteId(item, start, end);
+      recordId(item, start, end);
       return true;
     case names.token:
       if (code != quote) return true;
@@ -119,19 +119,19 @@ function noteProperty(item: usize, name: i32, start: usize, end: usize): bool {
       else if (code != letterT) break;
       return true;
     case names.alias:
-      if (isPlainString(start, end) && isVisible(start + 1, end - 1)) noteHas(item, Has.alias);
+      if (isPlainString(start, end) && isVisible(start + 1, end - 1)) recordHas(item, Has.alias);
       return true;
     case names.screenName:
-      if (isPlainString(start, end) && isVisible(start + 1, end - 1)) noteHas(item, Has.screenName);
+      if (isPlainString(start, end) && isVisible(start + 1, end - 1)) recordHas(item, Has.screenName);
       return true;
     case names.timestamp:
-      noteHas(item, Has.timeInside);
+      recordHas(item, Has.timeInside);
       return true;
     case names.unset:
     case names.set:
     case names.setOnce:
       if (code != openBrace && !(code == openBracket && name == names.unset)) break;
-      noteHas(item, Has.change);
+      recordHas(item, Has.change);
       return true;
     case names.groups:
       if (code != openBrace) break;

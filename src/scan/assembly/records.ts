@@ -203,7 +203,7 @@ function copyRecord(at: usize, outputEnd: usize, earliest: i64, latest: i64): us
     at = endOfValue(at, 3);
     if (at == 0) return 0;
     const member = meaning & (members - 1);
-    if (member != 0 && !noteMember(member, valueAt, at)) return 0;
+    if (member != 0 && !recordMember(member, valueAt, at)) return 0;
     const isFilled = hasValue(valueAt, at);
     if ((meaning & isCarried) != 0 && isFilled) return 0;
     const isKnown = member != 0 || (meaning & (isCarried | isLeftOut | isLeftOutWithMarks)) != 0;
@@ -261,7 +261,7 @@ function hasValue(start: usize, end: usize): bool {
 }
 
 /** Of a repeated name the last one counts, as in JSON.parse. @returns whether the record can still be usual. */
-function noteMember(member: u32, start: usize, end: usize): bool {
+function recordMember(member: u32, start: usize, end: usize): bool {
   const place = placesAt + (member << 3);
   store<u32>(place, <u32>start);
   store<u32>(place, <u32>end, 4);

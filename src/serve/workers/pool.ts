@@ -39,7 +39,7 @@ type Child = Subprocess<"pipe", "pipe", "inherit">;
 
 export class WorkerPool {
   private readonly workers: PooledWorker[];
-  private readonly watch = setInterval(() => this.look(), watchEveryMs);
+  private readonly watch = setInterval(() => this.check(), watchEveryMs);
   private checkedAt = performance.now();
 
   private constructor(deps: PoolDeps) {
@@ -89,11 +89,11 @@ export class WorkerPool {
     for (const worker of this.workers) worker.kill();
   }
 
-  private look(): void {
+  private check(): void {
     const now = performance.now();
     const wasSuspended = now - this.checkedAt > suspendedMs;
     this.checkedAt = now;
-    for (const worker of this.workers) worker.look(now, wasSuspended);
+    for (const worker of this.workers) worker.check(now, wasSuspended);
   }
 }
 
@@ -174,7 +174,7 @@ class PooledWorker {
   }
 
   /** Kills a worker that hangs: its share of the connections goes to the others. */
-  look(now: number, wasSuspended: boolean): void {
+  check(now: number, wasSuspended: boolean): void {
     if (wasSuspended) this.heardAt = now;
     if (this.child === undefined || this.isStopping) return;
     if (now - this.heardAt <= (this.isUp ? silenceMs : startSilenceMs)) return;

@@ -279,11 +279,11 @@ describe("weekly summaries", () => {
     using it = new SenderSetup();
     it.hook({ events: ["weekly_summary"] });
     const { deps } = it.server;
-    const look = async () => {
+    const check = async () => {
       const weeks = await weeklyEvents(dueSummaries(deps.metadata, it.server.now), deps.ingestion);
       queueSummaries(deps.metadata, weeks, it.server.now);
     };
-    await look();
+    await check();
     expect(await it.deliveries()).toEqual([]);
     await it.server.ask("POST", flagsPath, { body: { key: "one" } });
     deps.people.$client.run(
@@ -291,8 +291,8 @@ describe("weekly summaries", () => {
         "(1, '2026-02-16', 5, 0, 0, 0, 0), (1, '2026-02-23', 7, 2, 1, 9, 9), (1, '2026-03-01', 3, 0, 0, 0, 0), (1, '2026-03-02', 100, 0, 0, 0, 0)",
     );
     it.server.now = new Date("2026-03-02T08:00:00Z");
-    await look();
-    await look();
+    await check();
+    await check();
     await it.send(it.sender());
     expect(it.receiver.received.map(({ body }) => body)).toMatchObject([
       {
@@ -302,7 +302,7 @@ describe("weekly summaries", () => {
       },
     ]);
     it.server.now = new Date("2026-03-09T08:00:00Z");
-    await look();
+    await check();
     expect((await it.deliveries()).length).toBe(2);
   });
 });

@@ -163,10 +163,10 @@ test("a receiver that hangs delays neither the change nor other webhooks, and ha
   it.queue();
   it.queue();
   const sender = it.sender({ timeoutMs: 400 });
-  sender.look();
+  sender.check();
   while (it.receiver.received.length < 2) {
     await Bun.sleep(1);
-    sender.look();
+    sender.check();
   }
   expect(await it.deliveries(1)).toMatchObject([{ attempts: 0 }, { attempts: 0 }]);
   await sender.idle();
@@ -190,8 +190,8 @@ test("at most a fixed number of requests run at the same time", async () => {
     return new Response("ok");
   };
   const sender = it.sender();
-  sender.look();
-  sender.look();
+  sender.check();
+  sender.check();
   await sender.idle();
   expect([most, it.receiver.received.length]).toEqual([concurrentMax, concurrentMax]);
   await it.send(sender);
@@ -242,7 +242,7 @@ describe("crashes and stops", () => {
     it.hook({ url: `http://127.0.0.1:${silent.port}/` });
     it.queue();
     const sender = it.sender();
-    sender.look();
+    sender.check();
     await sender.stop();
     expect(await it.deliveries()).toMatchObject([{ state: "pending", attempts: 0 }]);
   });

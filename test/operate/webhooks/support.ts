@@ -104,7 +104,7 @@ export class SenderSetup implements Disposable {
 
   /** Sends all that is due now. */
   async send(sender: WebhookSender): Promise<void> {
-    sender.look();
+    sender.check();
     await sender.idle();
   }
 

@@ -63,7 +63,7 @@ export function DataTable<Row>(props: TableProps<Row>) {
 
   useLayoutEffect(() => {
     let frame = 0;
-    const look = () => {
+    const measure = () => {
       frame = 0;
       const top = -(body.current?.getBoundingClientRect().top ?? 0);
       const first = Math.max(0, Math.floor(top / height) - spareRows);
@@ -71,9 +71,9 @@ export function DataTable<Row>(props: TableProps<Row>) {
       setView((now) => (now.first === first && now.last === last ? now : { first, last }));
     };
     const onScroll = () => {
-      frame ||= requestAnimationFrame(look);
+      frame ||= requestAnimationFrame(measure);
     };
-    look();
+    measure();
     addEventListener("scroll", onScroll, { passive: true });
     addEventListener("resize", onScroll);
     return () => {

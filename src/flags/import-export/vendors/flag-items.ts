@@ -112,7 +112,7 @@ export class FlagItems {
         return [flag.key, { flag, filters, obstacles: distinct([...flag.obstacles, ...obstacles]) }];
       }),
     );
-    noteDependents([...converted.values()]);
+    recordDependents([...converted.values()]);
     const result: ConvertedFlags = { items: [], notMapped: [], switchedOff: new Set(), unread: this.unread };
     for (const { key: original, flag, parts } of this.entries) {
       const key = flag === undefined ? original : keys.get(original)!;
@@ -205,7 +205,7 @@ interface Converted {
 }
 
 /** A flag that is switched off has no value, so flags that depend on it would match other users. */
-function noteDependents(flags: readonly Converted[]): void {
+function recordDependents(flags: readonly Converted[]): void {
   const isLost = ({ flag, obstacles }: Converted) => flag.active && obstacles.length > 0;
   const lost = new Set(flags.filter(isLost).map(({ flag }) => flag.key));
   for (let isChanged = true; isChanged; ) {
