@@ -40,12 +40,12 @@ export function getS3Settings(config: Config): S3Options {
 }
 
 /** @throws {DestinationError} credentials are missing. */
-export function s3AccessFrom(settings: S3Options, environment: Environment): S3Access {
+export function s3AccessFrom(options: S3Options, environment: Environment): S3Access {
   return {
     endpoint:
-      settings.endpoint || environment.AWS_ENDPOINT_URL_S3 || environment.AWS_ENDPOINT_URL || undefined,
-    region: settings.region || environment.AWS_REGION || environment.AWS_DEFAULT_REGION || "us-east-1",
-    ...credentials(settings, environment),
+      options.endpoint || environment.AWS_ENDPOINT_URL_S3 || environment.AWS_ENDPOINT_URL || undefined,
+    region: options.region || environment.AWS_REGION || environment.AWS_DEFAULT_REGION || "us-east-1",
+    ...credentials(options, environment),
   };
 }
 

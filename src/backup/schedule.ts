@@ -103,11 +103,11 @@ class BackupSchedule {
   private isStopped = false;
 
   constructor(
-    private readonly settings: ScheduleOptions,
+    private readonly options: ScheduleOptions,
     private readonly log: Log,
   ) {
     // Missed and overlapping runs are skipped.
-    this.cron = new Cron(settings.expression, { protect: true, unref: true }, () => {
+    this.cron = new Cron(options.expression, { protect: true, unref: true }, () => {
       this.running = this.run();
       return this.running;
     });
@@ -123,7 +123,7 @@ class BackupSchedule {
 
   private async run(): Promise<void> {
     const startedAt = new Date();
-    const created = await this.start(this.settings.create);
+    const created = await this.start(this.options.create);
     if (this.isStopped) return;
     if (created.code !== 0) {
       this.log.error({ error: created.error }, "failed to create scheduled backup");
@@ -133,8 +133,8 @@ class BackupSchedule {
     const { file, bytes, events } = JSON.parse(created.output) as Record<string, unknown>;
     const ms = Math.round(Date.now() - startedAt.getTime());
     this.log.info({ file, bytes, events, ms }, "created scheduled backup");
-    if (this.settings.prune === undefined) return;
-    const pruned = await this.start(this.settings.prune);
+    if (this.options.prune === undefined) return;
+    const pruned = await this.start(this.options.prune);
     if (this.isStopped) return;
     if (pruned.code !== 0) {
       this.log.error({ error: pruned.error }, "failed to delete old backups");
@@ -148,7 +148,7 @@ class BackupSchedule {
 
   /** Records the failure of a backup process that ended without recording it. */
   private async note(startedAt: Date, error: string): Promise<void> {
-    const { dataDir } = this.settings;
+    const { dataDir } = this.options;
     const known = readLastBackup(dataDir)?.failed_at ?? "";
     if (known < startedAt.toISOString())
       await recordFailure(dataDir, startedAt, error || "The process exited without output.");

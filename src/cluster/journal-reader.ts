@@ -36,7 +36,7 @@ export class JournalReader {
   constructor(
     private readonly postgres: Postgres,
     private readonly read: Record<Lane, number>,
-    private readonly ports: ReaderDeps,
+    private readonly deps: ReaderDeps,
   ) {
     this.safeNumber = new SafeNumber(postgres);
   }
@@ -57,7 +57,7 @@ export class JournalReader {
       () => this.rest(),
       (error) => {
         this.rest();
-        this.ports.onFailure(error);
+        this.deps.onFailure(error);
       },
     );
   }
@@ -96,11 +96,11 @@ export class JournalReader {
   /** @param end last number to read @returns whether everything up to `end` was read */
   private async readLane(lane: Lane, end: number): Promise<boolean> {
     while (this.read[lane] < end) {
-      if (this.timer === undefined || this.ports.waitingBytes(lane) >= aheadBytesMax) return false;
+      if (this.timer === undefined || this.deps.waitingBytes(lane) >= aheadBytesMax) return false;
       const batch = await this.next(lane, end);
       if (batch === undefined) break;
       this.read[lane] = batch.last;
-      this.ports.offer([batch]);
+      this.deps.offer([batch]);
     }
     return true;
   }

@@ -54,11 +54,11 @@ export class PostgresJournal implements JournalPort {
 
   constructor(
     private readonly postgres: Postgres,
-    private readonly settings: PostgresJournalOptions,
+    private readonly options: PostgresJournalOptions,
   ) {
     this.writers = {
-      realtime: new BlockWriter("realtime", postgres, settings),
-      historical: new BlockWriter("historical", postgres, settings),
+      realtime: new BlockWriter("realtime", postgres, options),
+      historical: new BlockWriter("historical", postgres, options),
     };
     this.lookTimer = setInterval(() => void this.check(), checkIntervalMs);
     void this.check();
@@ -114,7 +114,7 @@ export class PostgresJournal implements JournalPort {
   private async count(): Promise<void> {
     const startedAt = performance.now();
     try {
-      const { realtime, historical } = this.settings.applied?.() ?? { realtime: 0, historical: 0 };
+      const { realtime, historical } = this.options.applied?.() ?? { realtime: 0, historical: 0 };
       const rows = await this.postgres.run(
         (sql) => sql`SELECT lane, sum(entries) AS entries FROM flagkeep.journal
           WHERE (lane = 'realtime' AND first_seq > ${realtime}) OR (lane = 'historical' AND first_seq > ${historical})
@@ -150,13 +150,13 @@ class BlockWriter {
   constructor(
     private readonly lane: Lane,
     private readonly postgres: Postgres,
-    private readonly settings: PostgresJournalOptions,
+    private readonly options: PostgresJournalOptions,
   ) {}
 
   append(entries: readonly EntryJson[]): Promise<number> {
     const rejection = this.rejection();
     if (rejection !== undefined) {
-      this.settings.onRejected?.(rejection, this.lane);
+      this.options.onRejected?.(rejection, this.lane);
       return Promise.reject(new JournalUnavailableError(rejection));
     }
     const bytes = entries.reduce((sum, entry) => sum + entry.length + 1, 0);
@@ -186,7 +186,7 @@ class BlockWriter {
 
   private rejection(): JournalUnavailableError["reason"] | undefined {
     if (this.isClosed) return "closed";
-    if (this.queuedBytes > this.settings.queueBytesMax) return "overloaded";
+    if (this.queuedBytes > this.options.queueBytesMax) return "overloaded";
     if (!this.isUnavailable || performance.now() - this.checkedAt > checkIntervalMs) {
       this.checkedAt = performance.now();
       return undefined;
@@ -238,9 +238,9 @@ class BlockWriter {
       this.failedAt = performance.now();
       // The next block queries the last stored block number.
       this.block = undefined;
-      this.settings.onFailure?.(error, this.lane);
+      this.options.onFailure?.(error, this.lane);
       for (const { reject } of group) reject(new JournalUnavailableError("write_failed"));
-      this.settings.onRejected?.("write_failed", this.lane);
+      this.options.onRejected?.("write_failed", this.lane);
     } finally {
       this.queuedBytes -= group.reduce((sum, { bytes }) => sum + bytes, 0);
     }
@@ -249,7 +249,7 @@ class BlockWriter {
   /** Stores a block exactly once across retries. @returns the number of its first entry */
   private async store(body: Uint8Array, count: number, size: number, timeoutMs: number): Promise<number> {
     const { lane } = this;
-    const { node } = this.settings;
+    const { node } = this.options;
     this.block ??= await this.lastBlock(timeoutMs);
     const block = this.block + 1;
     // This node's row is updated first: a retry waits for the first attempt's lock, then matches no row.
@@ -275,7 +275,7 @@ class BlockWriter {
   }
 
   private async lastBlock(timeoutMs: number): Promise<number> {
-    const { node } = this.settings;
+    const { node } = this.options;
     const [row] = await this.postgres.run(
       (sql) => sql`INSERT INTO flagkeep.front_block VALUES (${node}, ${this.lane}, 0)
         ON CONFLICT (front, lane) DO UPDATE SET block = front_block.block RETURNING block`,

@@ -52,7 +52,7 @@ export class ReplicaReader {
     private readonly file: ReplicaFile,
     private readonly store: { readonly name: StoreName },
     private readonly postgres: Postgres,
-    private readonly hooks: ReplicaCallbacks,
+    private readonly callbacks: ReplicaCallbacks,
   ) {}
 
   /**
@@ -118,7 +118,7 @@ export class ReplicaReader {
   private reportCopying({ done, total }: CopyProgress): void {
     if (performance.now() - this.reportedAt < reportEveryMs) return;
     this.reportedAt = performance.now();
-    this.hooks.onCopying?.({ done, total });
+    this.callbacks.onCopying?.({ done, total });
   }
 
   /**
@@ -171,7 +171,7 @@ export class ReplicaReader {
     const pending = this.isBackPending;
     this.isBackPending = undefined;
     if (isBack !== undefined || pending !== undefined)
-      this.hooks.onApplied?.(isBack === true || pending === true);
+      this.callbacks.onApplied?.(isBack === true || pending === true);
   }
 
   /** The newest commit, and up to which one the rows are compacted. @throws {HistoryMismatchError} */

@@ -61,10 +61,10 @@ export class StoreReplica {
     client: Database,
     private readonly store: ReplicatedStore,
     private readonly postgres: Postgres,
-    private readonly hooks: ReplicaCallbacks,
+    private readonly callbacks: ReplicaCallbacks,
   ) {
     this.file = new ReplicaFile(client);
-    this.reader = new ReplicaReader(this.file, store, postgres, hooks);
+    this.reader = new ReplicaReader(this.file, store, postgres, callbacks);
   }
 
   /**
@@ -103,9 +103,9 @@ export class StoreReplica {
     client: Database,
     store: ReplicatedStore,
     postgres: Postgres,
-    hooks: ReplicaCallbacks = {},
+    callbacks: ReplicaCallbacks = {},
   ): StoreReplica {
-    return new StoreReplica(client, store, postgres, hooks);
+    return new StoreReplica(client, store, postgres, callbacks);
   }
 
   /** The progress of copying a store that was restored to an earlier state: the rows here are those of before. */
@@ -297,7 +297,7 @@ export class StoreReplica {
         try {
           const onCopying = (progress: CopyProgress) => {
             this.replacing = progress;
-            this.hooks.onCopying?.(progress);
+            this.callbacks.onCopying?.(progress);
           };
           await StoreReplica.attach(fresh, this.store, this.postgres, { onCopying }).readNewer();
           break;
@@ -314,7 +314,7 @@ export class StoreReplica {
     } finally {
       this.replacing = undefined;
     }
-    this.hooks.onApplied?.(true);
+    this.callbacks.onApplied?.(true);
   }
 
   /** Migrates the tables here and in PostgreSQL; only the first node does the latter. */

@@ -46,8 +46,8 @@ type AdminQueryHandlers = Omit<AdminQueries, "query"> & {
   query: (request: Queries["query"]["request"]) => Promise<RpcString>;
 };
 
-export function adminQueryHandlers(services: AdminQueryDeps): AdminQueryHandlers {
-  const { persons: reader, backend, runFor, runStatement, runLong } = services;
+export function adminQueryHandlers(deps: AdminQueryDeps): AdminQueryHandlers {
+  const { persons: reader, backend, runFor, runStatement, runLong } = deps;
   const loadedSeqs = () => ({
     realtime: backend.events.cursor("realtime"),
     historical: backend.events.cursor("historical"),
@@ -95,7 +95,7 @@ export function adminQueryHandlers(services: AdminQueryDeps): AdminQueryHandlers
       });
     },
     loadedSeqs: async () => {
-      services.hurry();
+      deps.hurry();
       return loadedSeqs();
     },
     movePage: (request) => runLong((store) => readMigrationPage(store, request)),

@@ -19,26 +19,26 @@ import type { BlastRadiusRequest } from "./query-types.ts";
 
 /** Counts persons, or groups of one type. */
 export async function computeBlastRadius(
-  services: PersonQueryDeps,
+  deps: PersonQueryDeps,
   request: BlastRadiusRequest,
 ): Promise<BlastRadius> {
   return request.groupTypeIndex === null
-    ? await blastRadiusOfPersons(services, request)
-    : await blastRadiusOfGroups(services.persons, request, request.groupTypeIndex);
+    ? await blastRadiusOfPersons(deps, request)
+    : await blastRadiusOfGroups(deps.persons, request, request.groupTypeIndex);
 }
 
 async function blastRadiusOfPersons(
-  services: PersonQueryDeps,
+  deps: PersonQueryDeps,
   request: BlastRadiusRequest,
 ): Promise<BlastRadius> {
   const { projectId, sets, flagKey } = request;
-  await services.copies.follow();
+  await deps.copies.follow();
   const {
     cohorts,
     needsLists,
     subjectsOf: getSubjects,
   } = await preparePersons(
-    services,
+    deps,
     request,
     sets.flatMap(({ filters }) => filters),
   );
@@ -46,7 +46,7 @@ async function blastRadiusOfPersons(
   const tally = new Counts(request, filters);
   if (tally.problem !== undefined) return tally.result();
   if (needsLists) {
-    for await (const page of getPersonPages(services.persons, projectId)) {
+    for await (const page of getPersonPages(deps.persons, projectId)) {
       for (const [index, subject] of (await getSubjects(page)).entries()) {
         tally.add(
           filters.map((filter) => filter.matches(subject)),
@@ -56,7 +56,7 @@ async function blastRadiusOfPersons(
       }
     }
   } else {
-    await services.run((store) => countByProperties(store, request, cohorts, tally));
+    await deps.run((store) => countByProperties(store, request, cohorts, tally));
   }
   return tally.result();
 }

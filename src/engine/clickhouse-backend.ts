@@ -73,17 +73,17 @@ export class ClickHouseBackend implements EventBackend {
   constructor(
     address: ClickHouseAddress,
     people: PeopleDb,
-    private readonly settings: ClickHouseBackendOptions,
-    private readonly hooks: ClickHouseBackendCallbacks,
+    private readonly options: ClickHouseBackendOptions,
+    private readonly callbacks: ClickHouseBackendCallbacks,
   ) {
-    const { isReader = false } = settings;
+    const { isReader = false } = options;
     this.external = new ExternalEvents(people);
-    this.store = new ClickHouseStore(address, this.external, { isReader, settle: hooks.settle });
-    this.events = new ClickHouseLoader(this.store, (reason) => hooks.onAway(reason), hooks.fence);
+    this.store = new ClickHouseStore(address, this.external, { isReader, settle: callbacks.settle });
+    this.events = new ClickHouseLoader(this.store, (reason) => callbacks.onAway(reason), callbacks.fence);
     const mirror = new ClickHousePersonReplica(this.store, people);
-    this.copies = isReader ? othersCopies(mirror) : (hooks.around?.(mirror) ?? mirror);
+    this.copies = isReader ? othersCopies(mirror) : (callbacks.around?.(mirror) ?? mirror);
     // Twice the limit: queries also wait for a slot.
-    this.columns = new ClickHousePropertyColumns(this.store, 2 * settings.queryTimeoutMs);
+    this.columns = new ClickHousePropertyColumns(this.store, 2 * options.queryTimeoutMs);
   }
 
   /** Retries opening the store until it succeeds. @throws {OperatorActionError} @throws {NewerDataVersionError} */
@@ -91,31 +91,31 @@ export class ClickHouseBackend implements EventBackend {
     for (let pauseMs = firstPauseMs; !this.isClosed; pauseMs = Math.min(2 * pauseMs, pauseMsMax)) {
       try {
         await this.store.open();
-        this.hooks.onAway(null);
+        this.callbacks.onAway(null);
         await this.columns.open();
         this.startPromotion();
         return;
       } catch (error) {
         if (!(error instanceof ClickHouseUnreachableError)) throw error;
-        this.hooks.onAway(error);
+        this.callbacks.onAway(error);
       }
       await Bun.sleep(pauseMs);
     }
   }
 
   private startPromotion(): void {
-    const { rules, columnsMax } = this.settings;
+    const { rules, columnsMax } = this.options;
     // On a ClickHouse cluster, each column would have to be added to two tables atomically.
-    if (this.store.address.cluster !== null || this.settings.isReader === true) return;
+    if (this.store.address.cluster !== null || this.options.isReader === true) return;
     this.promotion = new MaterializationPolicy(this.columns, {
       ...(rules ?? materializationRules),
       columnsMax,
     });
     let pinnedAt = Number.NEGATIVE_INFINITY;
     const step = async () => {
-      if (this.settings.pinned !== undefined && columnsMax > 0 && performance.now() - pinnedAt > pinsMs) {
+      if (this.options.pinned !== undefined && columnsMax > 0 && performance.now() - pinnedAt > pinsMs) {
         pinnedAt = performance.now();
-        this.promotion?.pin(this.settings.pinned());
+        this.promotion?.pin(this.options.pinned());
       }
       const before = this.columns.promoted.join();
       await this.promotion?.step().catch(() => undefined);
@@ -127,21 +127,21 @@ export class ClickHouseBackend implements EventBackend {
   }
 
   private notifyPromoted(): void {
-    this.hooks.onPromoted(this.columns.promoted.map((name) => ({ name, filled: 1 })));
+    this.callbacks.onPromoted(this.columns.promoted.map((name) => ({ name, filled: 1 })));
   }
 
   /** For one query: repeated use of a property is counted once. */
   private eventProperties(): PropertyLocation {
     const names = new Set<string>();
     return this.columns.location((name) => {
-      if (!names.has(name) && this.settings.columnsMax > 0) this.promotion?.note([name]);
+      if (!names.has(name) && this.options.columnsMax > 0) this.promotion?.note([name]);
       names.add(name);
     });
   }
 
   /** Reads the load state again, which another node may have changed. */
   recordLoaded(): void {
-    if (this.settings.isReader === true) this.external.read();
+    if (this.options.isReader === true) this.external.read();
   }
 
   /** Updates the person replicas; if the server is unavailable, they are updated later. */

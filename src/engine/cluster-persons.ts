@@ -62,7 +62,7 @@ export class SharedPeople {
   private reader: JournalReader | undefined;
   private forgotten: Record<Lane, number> = { realtime: 0, historical: 0 };
   private readonly chores = new PeriodicTasks((error) => {
-    if (!(error instanceof PostgresUnreachableError)) this.hooks.onFatal(error);
+    if (!(error instanceof PostgresUnreachableError)) this.callbacks.onFatal(error);
   });
   private mirrored = 0;
 
@@ -70,25 +70,25 @@ export class SharedPeople {
     private readonly postgres: Postgres,
     private readonly copy: StoreReplica,
     private readonly lease: Lease | undefined,
-    private readonly hooks: ClusterPersonsCallbacks,
+    private readonly callbacks: ClusterPersonsCallbacks,
   ) {}
 
   /** Applies other nodes' changes, and acquires the lease if it is free. @throws {OperatorActionError} */
   static async open(
     people: PeopleDb,
     { postgres: address, node }: NonNullable<EngineStart["shared"]>,
-    hooks: ClusterPersonsCallbacks,
+    callbacks: ClusterPersonsCallbacks,
   ): Promise<SharedPeople> {
     const postgres = new Postgres(address, { connections, name: "engine" }, (reason) =>
-      hooks.onUnavailable(reason),
+      callbacks.onUnavailable(reason),
     );
     const copy = StoreReplica.attach(people.$client, peopleStore, postgres, {
-      onApplied: () => hooks.onAcquired(),
+      onApplied: () => callbacks.onAcquired(),
     });
     const holder = crypto.randomUUID();
     const lease = await postgres.untilDone(() => acquireLease(postgres, { node, holder }));
     await postgres.untilDone(() => copy.catchUp());
-    return new SharedPeople(postgres, copy, lease, hooks);
+    return new SharedPeople(postgres, copy, lease, callbacks);
   }
 
   /** Whether this engine loads events. */
@@ -104,7 +104,7 @@ export class SharedPeople {
   }
 
   /** Follows the loading node; or renews the lease and reads the journal from the stores' cursors. */
-  async start(ports: LoadingDeps, cursor: (lane: Lane) => number): Promise<void> {
+  async start(deps: LoadingDeps, cursor: (lane: Lane) => number): Promise<void> {
     const { lease } = this;
     if (lease === undefined) {
       await this.postgres.listen(changeChannel, (name) => {
@@ -117,9 +117,9 @@ export class SharedPeople {
     }
     const from = { realtime: cursor("realtime"), historical: cursor("historical") };
     this.reader = new JournalReader(this.postgres, from, {
-      ...ports,
+      ...deps,
       onFailure: (error) => {
-        if (!(error instanceof PostgresUnreachableError)) this.hooks.onFatal(error);
+        if (!(error instanceof PostgresUnreachableError)) this.callbacks.onFatal(error);
       },
     });
     this.reader.start();
@@ -129,7 +129,7 @@ export class SharedPeople {
     });
     // A task of its own: the lease is renewed meanwhile.
     this.chores.every(renewEveryMs, async () => {
-      if (isPaused) await this.handOver(ports, cursor);
+      if (isPaused) await this.handOver(deps, cursor);
     });
     this.chores.every(pruneEveryMs, () => this.forget(cursor));
     this.chores.every(tidyEveryMs, () => this.copy.tidy());
@@ -191,7 +191,7 @@ export class SharedPeople {
     try {
       return await this.copy.change(run, this.lease);
     } catch (error) {
-      if (error instanceof LeaseLostError) this.hooks.onFatal(error);
+      if (error instanceof LeaseLostError) this.callbacks.onFatal(error);
       throw error;
     }
   }
@@ -201,7 +201,7 @@ export class SharedPeople {
     const lease = await readLease(this.postgres);
     if (lease.isPaused) return;
     if (!lease.isHeld || (observer.isExpired(lease) && (await revokeLease(this.postgres, lease))))
-      this.hooks.onFree();
+      this.callbacks.onFree();
   }
 
   /** Loads what was read, and releases the lease. */
@@ -211,7 +211,7 @@ export class SharedPeople {
     // Otherwise an insert may be on its way: the lease is revoked when it can no longer be stored.
     if (isLoaded) await this.stop(cursor);
     else this.chores.stop();
-    this.hooks.onPaused();
+    this.callbacks.onPaused();
   }
 
   /** Releases the lease; only `close` may follow. */

@@ -45,8 +45,8 @@ export class ColumnMaterializer {
   constructor(
     private readonly database: EventDatabase,
     private readonly loader: EventLoader,
-    private readonly settings: ColumnMaterializerOptions,
-    private readonly hooks: ColumnMaterializerCallbacks,
+    private readonly options: ColumnMaterializerOptions,
+    private readonly callbacks: ColumnMaterializerCallbacks,
     rules = materializationRules,
   ) {
     const columns = loader.propertyColumns;
@@ -61,17 +61,17 @@ export class ColumnMaterializer {
         rows: () => this.rows(),
         add: (names) => this.write((connection) => columns.add(connection, names)),
         // Twice the limit: queries also wait for a slot.
-        retire: async (name) => columns.retire(name, performance.now() + 2 * this.settings.queryTimeoutMs),
+        retire: async (name) => columns.retire(name, performance.now() + 2 * this.options.queryTimeoutMs),
         fillChunk: () => this.write((connection) => columns.fillChunk(connection)),
       },
-      { ...rules, columnsMax: settings.columnsMax },
+      { ...rules, columnsMax: options.columnsMax },
     );
     this.wait(idleMs);
   }
 
   /** A user's query has read these properties. */
   note(names: Iterable<string>): void {
-    if (this.settings.columnsMax > 0) this.promotion.note(names);
+    if (this.options.columnsMax > 0) this.promotion.note(names);
   }
 
   /** Resolves when all work has ended. */
@@ -92,11 +92,11 @@ export class ColumnMaterializer {
   private async work(): Promise<void> {
     const started = performance.now();
     try {
-      const hasMore = (await this.settings.hasSpace()) && (await this.step());
+      const hasMore = (await this.options.hasSpace()) && (await this.step());
       const durationMs = performance.now() - started;
-      this.wait(hasMore ? durationMs * (this.settings.isBusy() ? busyPauses : 1) : idleMs);
+      this.wait(hasMore ? durationMs * (this.options.isBusy() ? busyPauses : 1) : idleMs);
     } catch (error) {
-      this.hooks.onError(error);
+      this.callbacks.onError(error);
       this.wait(problemMs);
     }
   }
@@ -116,7 +116,7 @@ export class ColumnMaterializer {
   }
 
   private pin(): void {
-    const { pinned, columnsMax } = this.settings;
+    const { pinned, columnsMax } = this.options;
     if (pinned === undefined || columnsMax === 0 || performance.now() - this.pinnedAt < pinsMs) return;
     this.pinnedAt = performance.now();
     this.promotion.pin(pinned());
@@ -129,7 +129,7 @@ export class ColumnMaterializer {
     const text = JSON.stringify(promoted);
     if (text === this.lastReported) return;
     this.lastReported = text;
-    this.hooks.onChange(promoted);
+    this.callbacks.onChange(promoted);
   }
 
   private async rows(): Promise<number> {

@@ -28,15 +28,15 @@ export const personsAtOnce = 1_000;
 
 /** Persons that match a condition, ordered by ID; continues after `afterId`. */
 export async function findPersons(
-  services: PersonQueryDeps,
+  deps: PersonQueryDeps,
   request: ConditionRequest & { afterId?: number; limit: number },
 ): Promise<Person[]> {
-  await services.copies.follow();
-  const { cohorts, subjectsOf: getSubjects } = await preparePersons(services, request, request.filters);
+  await deps.copies.follow();
+  const { cohorts, subjectsOf: getSubjects } = await preparePersons(deps, request, request.filters);
   const filter = compileSubjectFilter(request.filters, { ...request, cohorts });
   const found: Person[] = [];
   if (filter.problem !== null) return found;
-  for await (const page of getPersonPages(services.persons, request.projectId, request.afterId)) {
+  for await (const page of getPersonPages(deps.persons, request.projectId, request.afterId)) {
     const subjects = await getSubjects(page);
     for (const [index, person] of page.entries()) {
       if (filter.matches(subjects[index]!)) found.push(person);

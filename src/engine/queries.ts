@@ -81,8 +81,8 @@ export type Handlers = {
 };
 
 /** The handler of each query. */
-export function queryHandlers(services: QueryDeps): Handlers {
-  const { people, persons, backend, change } = services;
+export function queryHandlers(deps: QueryDeps): Handlers {
+  const { people, persons, backend, change } = deps;
   const { copies, events } = backend;
   const own = new Semaphore(ownLimits);
   const statements = new Semaphore(statementLimits);
@@ -91,7 +91,7 @@ export function queryHandlers(services: QueryDeps): Handlers {
   const pages = new Semaphore(pageLimits);
   const answers = new Semaphore(answerLimits);
   const insights = new InsightCache();
-  const endsAt = () => performance.now() + services.queryTimeoutMs;
+  const endsAt = () => performance.now() + deps.queryTimeoutMs;
 
   const runFor = (projectId: number): RunQuery => {
     const end = endsAt();
@@ -103,10 +103,10 @@ export function queryHandlers(services: QueryDeps): Handlers {
   const runStatement = async (request: QueryRequest) => {
     const { projectId } = request;
     const end = endsAt();
-    const leave = await enter(statements, projectId, { endsAt: end, isAlone: services.isSuspect(projectId) });
-    services.onStatement(projectId, 1);
+    const leave = await enter(statements, projectId, { endsAt: end, isAlone: deps.isSuspect(projectId) });
+    deps.onStatement(projectId, 1);
     return await backend.runStatement(request, { signal: clientSignal(), endsAt: end }).finally(() => {
-      services.onStatement(projectId, -1);
+      deps.onStatement(projectId, -1);
       leave();
     });
   };
@@ -114,7 +114,7 @@ export function queryHandlers(services: QueryDeps): Handlers {
     const leave = await enter(exports, 0, {});
     return await backend.run(query, { signal: clientSignal() }).finally(leave);
   };
-  const absent = (projectId: number) => services.absentProperties?.(projectId, webPropertyNames) ?? [];
+  const absent = (projectId: number) => deps.absentProperties?.(projectId, webPropertyNames) ?? [];
   const querying = ({ projectId }: { projectId: number }) => ({ persons, copies, run: runFor(projectId) });
   const insight = async (
     request: Queries["trends"]["request"],
@@ -133,7 +133,7 @@ export function queryHandlers(services: QueryDeps): Handlers {
     events: async (filter) => {
       const leave = await enter(pages, filter.projectId, { endsAt: endsAt() });
       try {
-        const { text, next } = await eventPage(services, filter, runFor(filter.projectId));
+        const { text, next } = await eventPage(deps, filter, runFor(filter.projectId));
         return new RpcString([Buffer.from(text)], next ?? null, leave);
       } catch (error) {
         leave();
@@ -171,14 +171,14 @@ export function queryHandlers(services: QueryDeps): Handlers {
     download: async (request) => {
       await copies.follow();
       const { projectId } = request;
-      const isAlone = services.isSuspect(projectId);
+      const isAlone = deps.isSuspect(projectId);
       const leave = await enter(downloads, projectId, { endsAt: endsAt(), isAlone });
-      services.onStatement(projectId, 1);
+      deps.onStatement(projectId, 1);
       const options: RunOptions = { endsAt: endsAt() };
       return await pullStream(
         (sink, signal) =>
           backend.download(request, sink, Object.assign(options, { signal })).finally(() => {
-            services.onStatement(projectId, -1);
+            deps.onStatement(projectId, -1);
             leave();
           }),
         // Time spent waiting for the reader does not count for the query's limit.
@@ -237,7 +237,7 @@ export function queryHandlers(services: QueryDeps): Handlers {
       backend,
       runFor,
       runLong,
-      hurry: services.hurry,
+      hurry: deps.hurry,
       runStatement: async (request) => {
         const leave = await enter(answers, request.projectId, { endsAt: endsAt() });
         try {

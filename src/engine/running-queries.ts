@@ -147,7 +147,7 @@ export class RunningQueries {
 
   constructor(
     private readonly database: EventDatabase,
-    private readonly settings: RunningQueriesOptions,
+    private readonly options: RunningQueriesOptions,
   ) {}
 
   /**
@@ -172,7 +172,7 @@ export class RunningQueries {
       return result;
     } catch (error) {
       const reason = this.reasonOf(running);
-      if (reason === undefined) this.settings.onError?.(error);
+      if (reason === undefined) this.options.onError?.(error);
       if (reason === undefined && isOutOfMemory(error)) throw this.memoryError(error, running.cause);
       throw reason ?? error;
     } finally {
@@ -222,15 +222,15 @@ export class RunningQueries {
    */
   private async settled(): Promise<void> {
     const until = this.lastEnd + settleMs;
-    const smallLimit = this.settings.memoryLimitBytes + defaultBytes - growthBytes;
+    const smallLimit = this.options.memoryLimitBytes + defaultBytes - growthBytes;
     const highest = Math.max(smallLimit, this.residentBefore);
     while (this.residentBytes() > highest && performance.now() < until) await Bun.sleep(tickMs);
   }
 
   private startWatch(): void {
-    const limit = this.settings.memoryLimitBytes + besidesBytes;
+    const limit = this.options.memoryLimitBytes + besidesBytes;
     let resident = this.residentBytes();
-    const { memoryLimitBytes, residentBytesMax = Number.POSITIVE_INFINITY } = this.settings;
+    const { memoryLimitBytes, residentBytesMax = Number.POSITIVE_INFINITY } = this.options;
     if (resident + growthBytes > Math.min(limit, residentBytesMax)) {
       // Most of it is garbage of earlier work.
       Bun.gc(true);
@@ -250,7 +250,7 @@ export class RunningQueries {
    * started is not attributed to statements.
    */
   private get limitBytes(): number {
-    const { residentBytesMax = Number.POSITIVE_INFINITY, loadingBytesMax = 0 } = this.settings;
+    const { residentBytesMax = Number.POSITIVE_INFINITY, loadingBytesMax = 0 } = this.options;
     const { memory, memoryBefore: before } = this;
     const cached = Math.max(0, memory.cached - before.cached);
     const stored = Math.max(0, memory.used - memory.computing - (before.used - before.computing));
@@ -273,7 +273,7 @@ export class RunningQueries {
       if (running.stop === undefined) continue;
       // On every tick: between two statements of a query an interrupt has no effect.
       running.connection.interrupt();
-      if (now - running.stop.at > stopMs) this.settings.onStuck(running.stop.reason);
+      if (now - running.stop.at > stopMs) this.options.onStuck(running.stop.reason);
     }
   }
 
@@ -284,8 +284,8 @@ export class RunningQueries {
     const now = performance.now();
     const limit = this.limitBytes;
     if (resident > limit) for (const running of foreign) this.stop(running, "memory", now);
-    const { residentBytesMax = Number.POSITIVE_INFINITY } = this.settings;
-    if (resident > limit + Math.min(emergencyBytes, residentBytesMax / 4)) this.settings.onStuck("memory");
+    const { residentBytesMax = Number.POSITIVE_INFINITY } = this.options;
+    if (resident > limit + Math.min(emergencyBytes, residentBytesMax / 4)) this.options.onStuck("memory");
     const isClose = resident > limit - measureAheadBytes;
     if (isClose || now - this.measuredAt > measureEveryMs) void this.measure();
   }
@@ -329,24 +329,24 @@ export class RunningQueries {
 
   private reasonOf({ stop, options, cause }: Running): unknown {
     if (stop?.reason === "time") return new QueryTimeoutError();
-    if (stop?.reason === "memory") return new QueryMemoryExceededError(this.settings.memoryLimitBytes, cause);
+    if (stop?.reason === "memory") return new QueryMemoryExceededError(this.options.memoryLimitBytes, cause);
     return stop?.reason === "gone" ? options.signal!.reason : undefined;
   }
 
   private memoryError(error: unknown, measured: MemoryCause | undefined): AppError {
     const cause = measured ?? getAllocation(error);
-    const { memoryLimitBytes, spillLimitBytes } = this.settings;
+    const { memoryLimitBytes, spillLimitBytes } = this.options;
     return spillLimitBytes !== undefined && hasFilledFiles(error)
       ? new QuerySpillExceededError(spillLimitBytes, cause)
       : new QueryMemoryExceededError(memoryLimitBytes, cause);
   }
 
   private heapBytes(): number {
-    return this.settings.heapBytes?.() ?? process.memoryUsage().heapUsed;
+    return this.options.heapBytes?.() ?? process.memoryUsage().heapUsed;
   }
 
   private residentBytes(): number {
-    return this.settings.residentBytes?.() ?? residentBytes();
+    return this.options.residentBytes?.() ?? residentBytes();
   }
 }
 

@@ -26,7 +26,7 @@ export interface StoreRecovery {
   open(
     start: EngineStart,
     people: () => PeopleStore,
-    hooks: RecoveryCallbacks,
+    callbacks: RecoveryCallbacks,
   ): Promise<{ database: EventDatabase; people: PeopleStore; loader: EventLoader }>;
   /** Requests a rebuild of a data directory's event store at the next start. */
   markCorrupt(dataDir: string, reason: unknown): void;

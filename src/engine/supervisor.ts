@@ -124,7 +124,7 @@ export class EngineSupervisor implements EngineAsked {
     private readonly command: readonly string[],
     private readonly start: Omit<EngineStart, "suspects" | "doubt">,
     private readonly log: Log,
-    private readonly hooks: SupervisorCallbacks = {},
+    private readonly callbacks: SupervisorCallbacks = {},
   ) {
     this.watch.unref();
   }
@@ -346,7 +346,7 @@ export class EngineSupervisor implements EngineAsked {
       this.whenReady.resolve();
     } else if (report.type === "refused") {
       this.stopping = true;
-      this.hooks.onRejected?.(new EngineDataRejectedError(report.message, report.hint));
+      this.callbacks.onRejected?.(new EngineDataRejectedError(report.message, report.hint));
     } else if (report.type === "rebuilding") {
       this.rebuilding = { done: report.done, total: report.total };
     } else if (report.type === "trouble") {
@@ -371,7 +371,7 @@ export class EngineSupervisor implements EngineAsked {
     } else if (report.type === "log") {
       this.log[report.level](report.fields, report.msg);
     }
-    this.hooks.onReport?.(report);
+    this.callbacks.onReport?.(report);
   }
 }
 

@@ -23,7 +23,7 @@ export class LinkGate implements Disposable {
   /** Of the previous batch. */
   private turn: Promise<unknown> = Promise.resolve();
 
-  constructor(private readonly settings: LinkGateOptions) {}
+  constructor(private readonly options: LinkGateOptions) {}
 
   /**
    * Decides the pairs of a batch; batches are decided in call order, whenever the store responds.
@@ -32,7 +32,7 @@ export class LinkGate implements Disposable {
    */
   async decide(pairs: readonly Pair[]): Promise<boolean[]> {
     if (pairs.length === 0) return [];
-    const { target, isLinking } = this.settings;
+    const { target, isLinking } = this.options;
     const owners = this.opened();
     const unknown = owners.unknownOf(pairs);
     const requested = unknown.length === 0 ? new Map() : target.personsOf(unknown);
@@ -57,7 +57,7 @@ export class LinkGate implements Disposable {
   }
 
   private opened(): DeviceOwners {
-    const { stateFolder, projectId, importId, isDryRun } = this.settings;
+    const { stateFolder, projectId, importId, isDryRun } = this.options;
     this.owners ??= new DeviceOwners(stateFolder, projectId, importId, isDryRun);
     return this.owners;
   }

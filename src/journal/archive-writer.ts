@@ -78,13 +78,11 @@ export class SegmentArchive {
   private readonly converter: ColumnarConverter;
 
   constructor(
-    private readonly settings: ArchiveOptions,
-    private readonly hooks: ArchiveCallbacks,
+    private readonly options: ArchiveOptions,
+    private readonly callbacks: ArchiveCallbacks,
     private readonly disk: Disk = systemDisk,
   ) {
-    this.converter = settings.hasThread
-      ? new ColumnarThread()
-      : { pack: packColumnar, rest: () => undefined };
+    this.converter = options.hasThread ? new ColumnarThread() : { pack: packColumnar, rest: () => undefined };
     for (const lane of lanes) {
       mkdirSync(this.folderOf(lane), { recursive: true, mode: 0o700 });
       this.clean(lane);
@@ -123,7 +121,7 @@ export class SegmentArchive {
         while (this.queue.length > 0) await this.takeGroup();
       } while ((await this.arrangeNext()) || this.queue.length > 0);
     } catch (error) {
-      this.hooks.onError(error);
+      this.callbacks.onError(error);
     }
     this.buffers.release();
     this.converter.rest();
@@ -141,13 +139,13 @@ export class SegmentArchive {
       group.push(segment);
       size += segment.bytes;
     }
-    if (this.settings.bytesMax > 0 && !(await this.archiveIfFits(lane, group, size))) {
+    if (this.options.bytesMax > 0 && !(await this.archiveIfFits(lane, group, size))) {
       this.cancel(lane, group[0]!.first, group.at(-1)!.last, "disk");
     }
     for (const { path } of group) await unlink(path).catch(ignoreNotFound);
     this.queue.splice(0, group.length);
-    this.hooks.onReleased(lane, group.at(-1)!.last);
-    if (this.bytes > this.settings.bytesMax) this.bound();
+    this.callbacks.onReleased(lane, group.at(-1)!.last);
+    if (this.bytes > this.options.bytesMax) this.bound();
   }
 
   private async archiveIfFits(lane: Lane, group: readonly SealedSegment[], size: number): Promise<boolean> {
@@ -169,7 +167,7 @@ export class SegmentArchive {
 
   private async archive(lane: Lane, group: readonly SealedSegment[]): Promise<void> {
     this.buffers.reuse();
-    const newest = listArchive(this.settings.folder, lane).at(-1);
+    const newest = listArchive(this.options.folder, lane).at(-1);
     // The others were archived before a crash that left their files.
     const fresh = group.filter(({ last }) => last > (newest?.last ?? 0));
     const texts: Buffer[] = [];
@@ -198,14 +196,14 @@ export class SegmentArchive {
 
   /** @returns whether a file was processed */
   private async arrangeNext(): Promise<boolean> {
-    const { waitingBytes, lastLoadedAt, hasThread } = this.settings;
+    const { waitingBytes, lastLoadedAt, hasThread } = this.options;
     const isLoading = hasThread !== true && (waitingBytes?.() ?? 0) > 0;
     if (this.areColumnar || isLoading || this.waiters > 0 || this.queue.length > 0) return false;
     const started = performance.now();
     if (started - (lastLoadedAt?.() ?? -quietMs) < quietMs && started < this.arrangesFrom) return false;
     const next = lanes
       .flatMap((lane) => {
-        const files = listArchive(this.settings.folder, lane);
+        const files = listArchive(this.options.folder, lane);
         return files.filter((file, n) => n < files.length - 1 || !isShort(file));
       })
       .find(({ path }) => !isColumnar(path) && !this.staying.has(path));
@@ -247,7 +245,7 @@ export class SegmentArchive {
     if (bytes === undefined) return undefined;
     const scan = scanSegment(bytes);
     if (scan !== undefined && (!scan.torn || scan.last >= last)) return bytes.subarray(0, scan.goodBytes);
-    const { quarantineFolder } = this.settings;
+    const { quarantineFolder } = this.options;
     const repaired = truncateSegment(bytes, segment);
     if (repaired.lost.length === 0) return repaired.bytes;
     await mkdir(quarantineFolder, { recursive: true, mode: 0o700 });
@@ -276,10 +274,10 @@ export class SegmentArchive {
   /** Deletes the oldest files while disk space is short. @returns whether `bytes` may be written */
   private async freeSpace(bytes: number): Promise<boolean> {
     const isShort = async () => {
-      const { freeBytes, totalBytes } = await this.disk.space(this.settings.folder);
-      const reserve = reservedBytes(this.settings.reserveBytes, totalBytes);
+      const { freeBytes, totalBytes } = await this.disk.space(this.options.folder);
+      const reserve = reservedBytes(this.options.reserveBytes, totalBytes);
       const accepting = bytesNeededToAccept(reserve, {
-        unloaded: this.settings.waitingBytes?.() ?? 0,
+        unloaded: this.options.waitingBytes?.() ?? 0,
         unwritten: 0,
       });
       return freeBytes - bytes < reserve + accepting;
@@ -297,14 +295,14 @@ export class SegmentArchive {
     const listed = this.listed();
     this.bytes = listed.reduce((sum, { bytes }) => sum + bytes, 0);
     for (const oldest of listed) {
-      if (this.bytes <= this.settings.bytesMax) return;
+      if (this.bytes <= this.options.bytesMax) return;
       this.drop(oldest, "size");
     }
   }
 
   private drop({ lane, first, last, bytes, path }: ArchivedSegment, reason: DiscardedRange["reason"]): void {
     // Recorded first: a crash in between must not hide the loss.
-    if (this.settings.bytesMax > 0) this.cancel(lane, first, last, reason);
+    if (this.options.bytesMax > 0) this.cancel(lane, first, last, reason);
     rmSync(path, { force: true });
     this.bytes -= bytes;
   }
@@ -312,33 +310,33 @@ export class SegmentArchive {
   private cancel(lane: Lane, first: number, last: number, reason: DiscardedRange["reason"]): void {
     const range = { lane, first, last, reason, at: new Date().toISOString() };
     try {
-      recordDiscarded(this.settings.folder, range);
+      recordDiscarded(this.options.folder, range);
     } catch {
       // The record does not fit on the disk. Continue: the gap in the file names shows the loss.
     }
     if (this.warned[lane]) return;
     this.warned[lane] = true;
-    this.hooks.onGivenUp(range);
+    this.callbacks.onGivenUp(range);
   }
 
   /** All files, oldest first. */
   private listed(): ArchivedSegment[] {
     const withTime = lanes
-      .flatMap((lane) => listArchive(this.settings.folder, lane))
+      .flatMap((lane) => listArchive(this.options.folder, lane))
       .map((file) => ({ file, at: statSync(file.path, { throwIfNoEntry: false })?.mtimeMs ?? 0 }));
     return withTime.sort((a, b) => a.at - b.at || a.file.first - b.file.first).map(({ file }) => file);
   }
 
   /** Removes leftovers of a crash: unfinished files, and files replaced by a longer one. */
   private clean(lane: Lane): void {
-    const listed = new Set(listArchive(this.settings.folder, lane).map(({ path }) => basename(path)));
+    const listed = new Set(listArchive(this.options.folder, lane).map(({ path }) => basename(path)));
     for (const name of readdirSync(this.folderOf(lane))) {
       if (!listed.has(name)) rmSync(join(this.folderOf(lane), name), { force: true });
     }
   }
 
   private folderOf(lane: Lane): string {
-    return join(this.settings.folder, lane);
+    return join(this.options.folder, lane);
   }
 }
 

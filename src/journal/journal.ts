@@ -107,7 +107,7 @@ export class Journal implements JournalPort {
 
   private constructor(
     private readonly folder: string,
-    private readonly settings: JournalOptions,
+    private readonly options: JournalOptions,
     private readonly events: JournalEvents,
     private readonly disk: Disk,
   ) {
@@ -123,12 +123,12 @@ export class Journal implements JournalPort {
   static async open(
     folder: string,
     seenSeq: Record<Lane, number>,
-    settings: JournalOptions,
+    options: JournalOptions,
     events: JournalEvents,
     disk: Disk = systemDisk,
   ): Promise<{ journal: Journal; segments: SealedSegment[]; quarantined: TornWrite[] }> {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
-    const journal = new Journal(folder, settings, events, disk);
+    const journal = new Journal(folder, options, events, disk);
     const segments: SealedSegment[] = [];
     const quarantined: TornWrite[] = [];
     for (const lane of lanes) {
@@ -143,7 +143,7 @@ export class Journal implements JournalPort {
       const onSealed = (segment: SealedSegment) => journal.handOver(segment);
       journal.writers.set(
         lane,
-        new LaneWriter(lane, laneFolder, recovered.nextSeq, disk, settings, onSealed, onFailure),
+        new LaneWriter(lane, laneFolder, recovered.nextSeq, disk, options, onSealed, onFailure),
       );
     }
     await journal.checkSpace();
@@ -216,7 +216,7 @@ export class Journal implements JournalPort {
     this.reservedBytes = 0;
     try {
       const { freeBytes, totalBytes } = await this.disk.space(this.folder);
-      const reserve = reservedBytes(this.settings.reserveBytes, totalBytes);
+      const reserve = reservedBytes(this.options.reserveBytes, totalBytes);
       const neededBytes = Math.ceil(bytesNeededToAccept(reserve, this.debt()));
       this.space = { freeBytes, neededBytes, totalBytes };
       // Entries accepted during the check may not be on disk yet.

@@ -112,7 +112,7 @@ export class LaneWriter {
     private readonly folder: string,
     private nextSeq: number,
     private readonly disk: Disk,
-    private readonly settings: LaneOptions,
+    private readonly options: LaneOptions,
     private readonly onSealed: (segment: SealedSegment) => void | Promise<void>,
     private readonly onFailure: (error: unknown) => void,
   ) {
@@ -140,7 +140,7 @@ export class LaneWriter {
    */
   append(entries: readonly EntryJson[] | PreparedLines): Promise<number> {
     if (this.closed) return Promise.reject(new JournalUnavailableError("closed"));
-    if (this.queueCharacters > this.settings.queueBytesMax)
+    if (this.queueCharacters > this.options.queueBytesMax)
       return Promise.reject(new JournalUnavailableError("overloaded"));
     if (this.pausedUntil !== 0) {
       if (performance.now() < this.pausedUntil)
@@ -167,7 +167,7 @@ export class LaneWriter {
     first: number,
     entries: readonly EntryJson[] | PreparedLines,
   ): { count: number; lines: PartLines }[] {
-    const countMax = this.settings.segmentEntriesMax;
+    const countMax = this.options.segmentEntriesMax;
     if (entries instanceof PreparedLines) {
       const { count } = entries;
       return count > countMax
@@ -208,7 +208,7 @@ export class LaneWriter {
   }
 
   private async run(): Promise<void> {
-    if (this.settings.flushIntervalMs > 0) await Bun.sleep(this.settings.flushIntervalMs);
+    if (this.options.flushIntervalMs > 0) await Bun.sleep(this.options.flushIntervalMs);
     // Wait one tick, so that all pending requests share the first sync.
     else await new Promise(setImmediate);
     while (this.queue.length > 0) await this.writeGroup();
@@ -243,7 +243,7 @@ export class LaneWriter {
     while (this.queue[group.length] !== undefined) {
       const part = this.queue[group.length]!;
       if (group.length > 0 && characters + part.lines.length > groupCharactersMax) break;
-      if (group.length > 0 && count + part.count > this.settings.segmentEntriesMax) break;
+      if (group.length > 0 && count + part.count > this.options.segmentEntriesMax) break;
       characters += part.lines.length;
       count += part.count;
       group.push(part);
@@ -321,7 +321,7 @@ export class LaneWriter {
 
   private isSealDue(segment: OpenSegment): boolean {
     if (this.sealWaiters.length > 0) return true;
-    const { segmentBytesMax, segmentEntriesMax } = this.settings;
+    const { segmentBytesMax, segmentEntriesMax } = this.options;
     const { bytes, first, last } = segment;
     if (bytes >= segmentBytesMax || last - first + 1 >= segmentEntriesMax) return true;
     return performance.now() >= this.sealDueAt(segment);
@@ -329,7 +329,7 @@ export class LaneWriter {
 
   /** Seals at most once per interval; after idle time, a segment is sealed after `companyMs`. */
   private sealDueAt({ openedAt }: OpenSegment): number {
-    const { sealIntervalMs } = this.settings;
+    const { sealIntervalMs } = this.options;
     const soonest = openedAt + Math.min(companyMs, sealIntervalMs);
     return Math.min(openedAt + sealIntervalMs, Math.max(soonest, this.lastSealAt + sealIntervalMs));
   }

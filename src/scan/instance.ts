@@ -31,7 +31,7 @@ export class WasmInstance<Exports> {
       host: { ...imports(this) },
     });
     this.program = exports as unknown as typeof this.program;
-    this.look();
+    this.updateViews();
   }
 
   /**
@@ -51,10 +51,10 @@ export class WasmInstance<Exports> {
     const missing = bytes - this.bytes.length;
     if (missing <= 0) return;
     this.program.memory.grow(Math.ceil(missing / pageBytes));
-    this.look();
+    this.updateViews();
   }
 
-  private look(): void {
+  private updateViews(): void {
     const { buffer } = this.program.memory;
     this.bytes = new Uint8Array(buffer);
     this.buffer = Buffer.from(buffer);

@@ -85,21 +85,21 @@ export interface AppDeps {
   corruption: SqliteCorruption;
 }
 
-export function createServerApp(parts: AppDeps): App {
-  const { config, log, metadata, people, persons, journal, metrics, traces, shared, requests, live } = parts;
+export function createServerApp(deps: AppDeps): App {
+  const { config, log, metadata, people, persons, journal, metrics, traces, shared, requests, live } = deps;
   const engine = new EngineClient(
-    parts.supervisor,
+    deps.supervisor,
     (reason) => metrics.countRejected("query", reason),
     traces && ((name, ask) => traces.request(name, ask)),
   );
-  const groupTypes = groupTypesFrom(people, (error) => parts.corruption.record(error));
+  const groupTypes = groupTypesFrom(people, (error) => deps.corruption.record(error));
   const flagSets = new FlagSets(metadata, groupTypes);
   const ports = new EngineAdapters({ engine, metadata, flagSets, persons });
   const change = async <Result>(work: (now?: Date) => Result) =>
     shared === undefined ? work() : await shared.change(work);
   const rollbacks = new RollbackMonitor({
     metadata,
-    payloads: parts.payloads,
+    payloads: deps.payloads,
     groupTypes,
     experiments: ports,
     insights: ports,
@@ -108,16 +108,16 @@ export function createServerApp(parts: AppDeps): App {
     onError: (error) =>
       log.error({ error: String(error) }, "failed to check a guardrail or rollback condition"),
   });
-  rollbacks.start(config["rollback-interval"], parts.stopping);
+  rollbacks.start(config["rollback-interval"], deps.stopping);
   const surveys = new SurveyMonitor({
     metadata,
-    payloads: parts.payloads,
+    payloads: deps.payloads,
     groupTypes,
     surveyEvents: ports,
     change,
     onError: (error) => log.error({ error: String(error) }, "failed to check the limit of a survey"),
   });
-  surveys.start(surveyCheckMs, parts.stopping);
+  surveys.start(surveyCheckMs, deps.stopping);
   const sizes = new CohortSizeMonitor({
     metadata,
     people,
@@ -125,19 +125,19 @@ export function createServerApp(parts: AppDeps): App {
     change,
     onError: (error) => log.error({ error: String(error) }, "failed to count a cohort"),
   });
-  sizes.start(cohortCountMs, parts.stopping);
+  sizes.start(cohortCountMs, deps.stopping);
   const pinner = new ColumnPinner({
     db: metadata.db,
     pin: (names) => engine.ask("pinProperties", { names }),
     onError: (error) => log.debug({ error: String(error) }, "failed to pin property columns; retrying later"),
   });
-  pinner.start(pinIntervalMs, parts.stopping);
+  pinner.start(pinIntervalMs, deps.stopping);
   const publicUrl = config["public-url"] || undefined;
-  const projects = parts.unknownKeys.watching(metadata.projects);
+  const projects = deps.unknownKeys.watching(metadata.projects);
   const app: App = createApp({
     guard: getGuard(metadata),
     log,
-    onError: (error) => parts.corruption.record(error),
+    onError: (error) => deps.corruption.record(error),
     publicUrl,
     origins: new TrustedProxies(config["trusted-proxies"], publicUrl),
     limits: {
@@ -150,13 +150,13 @@ export function createServerApp(parts: AppDeps): App {
       traces?.seen(seen);
     },
     homePage: config.console === "on" ? consolePath : undefined,
-    roles: parts.roles,
-    warnings: () => [...parts.warnings(), ...(shared?.warnings ?? [])],
+    roles: deps.roles,
+    warnings: () => [...deps.warnings(), ...(shared?.warnings ?? [])],
     routes: [
       ...metrics.routes({
         whom: config.metrics,
-        token: parts.metricsToken,
-        collectFigures: parts.collectFigures,
+        token: deps.metricsToken,
+        collectFigures: deps.collectFigures,
       }),
       ...captureRoutes({ journal: live.watching(journal), projects }),
       ...evaluationRoutes({
@@ -164,11 +164,11 @@ export function createServerApp(parts: AppDeps): App {
         flagSets,
         persons,
         publicUrl,
-        stopping: parts.stopping,
-        overrides: parts.overrides,
+        stopping: deps.stopping,
+        overrides: deps.overrides,
         hasSurveys: runningSurveys(metadata),
         onError: (error: unknown) => {
-          parts.corruption.record(error);
+          deps.corruption.record(error);
           log.error({ error: String(error) }, "failed to evaluate some flags");
         },
       }),
@@ -181,9 +181,9 @@ export function createServerApp(parts: AppDeps): App {
         persons,
         flagSets,
         groupTypes,
-        payloads: parts.payloads,
+        payloads: deps.payloads,
         log,
-        secrets: parts.secrets,
+        secrets: deps.secrets,
         webhookAddresses: { allowed: config["webhook-allowed-networks"] },
         nodeCount: () => shared?.count ?? 1,
         afterwards: async (work) => (shared === undefined ? work() : await shared.changeLater(work)),
@@ -196,19 +196,19 @@ export function createServerApp(parts: AppDeps): App {
           find: (projectId, filters, page) => ports.find(projectId, filters, page),
           capture: (token, event) => captureEvent((request) => app.handle(request), token, event),
         },
-        eraser: parts.eraser,
+        eraser: deps.eraser,
       }),
       ...sharedRoutes({ metadata, insights: ports, nodeCount: () => shared?.count ?? 1 }),
       ...instanceRoutes({
         metadata,
         requests,
-        uploads: parts.uploads,
-        status: parts.status,
-        collectFigures: parts.collectFigures,
-        ...parts.instance,
+        uploads: deps.uploads,
+        status: deps.status,
+        collectFigures: deps.collectFigures,
+        ...deps.instance,
       }),
-      ...operationRoutes(importOperations, { uploads: parts.uploads }),
-      ...importUploadRoutes({ metadata, uploads: parts.uploads }),
+      ...operationRoutes(importOperations, { uploads: deps.uploads }),
+      ...importUploadRoutes({ metadata, uploads: deps.uploads }),
       ...eventRoutes({ engine }),
       ...queryRoutes({ engine, kinds: experimentQueries({ metadata, groupTypes, experiments: ports }) }),
       ...operationRoutes(explainOperations, { metadata, flagSets, persons }),

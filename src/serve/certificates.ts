@@ -89,14 +89,14 @@ export class Certificates {
 
   /** @param onCertificate called with a stored certificate at the start, and with each new one. */
   constructor(
-    private readonly settings: CertificateOptions,
+    private readonly options: CertificateOptions,
     private readonly log: Pick<Log, "info" | "warn">,
     private readonly onCertificate: (certificate: Certificate) => void,
   ) {}
 
   /** Never throws and never blocks. */
   start(): void {
-    const { host, httpPort, folder } = this.settings;
+    const { host, httpPort, folder } = this.options;
     try {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
       this.challenges = Bun.serve({
@@ -124,7 +124,7 @@ export class Certificates {
   }
 
   private answer({ pathname, search, hostname }: URL): Response {
-    const { domains, httpsPort } = this.settings;
+    const { domains, httpsPort } = this.options;
     if (pathname.startsWith(challengePath)) {
       const found = this.answers.get(pathname.slice(challengePath.length));
       return new Response(found ?? "Not found.\n", { status: found === undefined ? 404 : 200 });
@@ -149,7 +149,7 @@ export class Certificates {
   }
 
   private async renew(): Promise<void> {
-    const { domains } = this.settings;
+    const { domains } = this.options;
     try {
       const created = await this.order();
       if (this.isStopped) return;
@@ -169,7 +169,7 @@ export class Certificates {
   }
 
   private async order(): Promise<Certificate> {
-    const { domains, email, directoryUrl } = this.settings;
+    const { domains, email, directoryUrl } = this.options;
     const { Client, crypto: acmeCrypto } = await acme();
     const client = new Client({
       directoryUrl,
@@ -196,7 +196,7 @@ export class Certificates {
   }
 
   private async accountKey(): Promise<string> {
-    const path = join(this.settings.folder, "account.key");
+    const path = join(this.options.folder, "account.key");
     const { crypto: acmeCrypto } = await acme();
     if (!existsSync(path)) write(path, (await acmeCrypto.createPrivateEcdsaKey()).toString());
     return readFileSync(path, "utf8");
@@ -209,7 +209,7 @@ export class Certificates {
       const from = both.indexOf("-----BEGIN CERTIFICATE-----");
       const found = { key: both.slice(0, from), cert: both.slice(from) };
       const certificate = new X509Certificate(found.cert);
-      const isFor = this.settings.domains.every((domain) => certificate.checkHost(domain) !== undefined);
+      const isFor = this.options.domains.every((domain) => certificate.checkHost(domain) !== undefined);
       return isFor && Date.parse(certificate.validTo) > Date.now() ? found : undefined;
     } catch {
       return undefined;
@@ -222,7 +222,7 @@ export class Certificates {
   }
 
   private get path(): string {
-    return join(this.settings.folder, "certificate.pem");
+    return join(this.options.folder, "certificate.pem");
   }
 }
 

@@ -18,7 +18,7 @@ export const storeRecovery: StoreRecovery = {
     const recovery: Recovery = {
       dataDir,
       opener: server,
-      settings: { memoryLimitBytes, threads, temporaryFolder, spillLimitBytes },
+      options: { memoryLimitBytes, threads, temporaryFolder, spillLimitBytes },
       people,
       // Loaded only for a rebuild, to save memory otherwise.
       copies: async () => (await import("../backup/recovery/backup-copies.ts")).localCopies(dataDir),

@@ -5,7 +5,7 @@ import type { SealedSegment } from "../../src/journal/segment.ts";
 import { temporaryFolder } from "../support/server.ts";
 import { type JournalUnderTest, journalConformance } from "./journal-conformance.ts";
 
-const settings: JournalOptions = {
+const options: JournalOptions = {
   segmentBytesMax: 1e6,
   segmentEntriesMax: 1_000,
   sealIntervalMs: 3_600_000,
@@ -16,7 +16,7 @@ const settings: JournalOptions = {
 
 async function openIn(folder: string): Promise<JournalUnderTest> {
   const sealed: SealedSegment[] = [];
-  const { journal, segments } = await Journal.open(folder, { realtime: 0, historical: 0 }, settings, {
+  const { journal, segments } = await Journal.open(folder, { realtime: 0, historical: 0 }, options, {
     onSealed: (segment) => sealed.push(segment),
     onFailure: (error) => {
       throw error;

@@ -7,7 +7,7 @@ import type { SealedSegment } from "../../src/journal/segment.ts";
 import { FakeDisk } from "../support/fake-disk.ts";
 import { randomFrom } from "../support/seeded-random.ts";
 import { temporaryFolder } from "../support/server.ts";
-import { entry, openJournal, settings, toStrings } from "./support.ts";
+import { entry, openJournal, options, toStrings } from "./support.ts";
 
 describe("a disk that fails", () => {
   for (const kind of ["write", "sync", "create"] as const) {
@@ -122,7 +122,7 @@ describe("a disk that fails", () => {
     const { journal } = await Journal.open(
       temporaryFolder(),
       { realtime: 0, historical: 0 },
-      settings,
+      options,
       {
         onSealed: () => undefined,
         onFailure: () => undefined,

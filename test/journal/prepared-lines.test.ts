@@ -4,7 +4,7 @@ import { expect, test } from "bun:test";
 import { Journal } from "../../src/journal/journal.ts";
 import { PreparedLines, preparedSize, writePrepared } from "../../src/journal/prepared-lines.ts";
 import { temporaryFolder } from "../support/server.ts";
-import { entry, openJournal, settings, toStrings } from "./support.ts";
+import { entry, openJournal, options, toStrings } from "./support.ts";
 
 function prepared(texts: readonly string[], digits: number, requests = 1): PreparedLines {
   const entries = texts.map(entry);
@@ -45,7 +45,7 @@ test("a rejection counts every request of the lines", async () => {
   const { journal } = await Journal.open(
     temporaryFolder(),
     { realtime: 0, historical: 0 },
-    { ...settings, queueBytesMax: 0 },
+    { ...options, queueBytesMax: 0 },
     {
       onSealed: () => undefined,
       onFailure: () => undefined,

@@ -6,7 +6,7 @@ import { readSegment } from "../../src/journal/reader.ts";
 import type { SealedSegment } from "../../src/journal/segment.ts";
 import { linesIn } from "../support/segments.ts";
 
-export const settings: JournalOptions = {
+export const options: JournalOptions = {
   segmentBytesMax: 1e9,
   segmentEntriesMax: 1e6,
   sealIntervalMs: 3_600_000,
@@ -25,7 +25,7 @@ export async function openJournal(
   const opened = await Journal.open(
     folder,
     { realtime: 0, historical: 0 },
-    { ...settings, ...more },
+    { ...options, ...more },
     { onSealed: (segment) => sealed.push(segment), onFailure: (error) => failures.push(error) },
     disk,
   );

@@ -120,9 +120,9 @@ export class TestPeople implements Disposable {
   store: PeopleStore;
   private readonly folder = mkdtempSync(join(tmpdir(), "flagkeep-people-"));
 
-  constructor(readonly settings: SpikeOptions = spikeSettings) {
+  constructor(readonly options: SpikeOptions = spikeSettings) {
     this.db = this.open();
-    this.store = new PeopleStore(this.db, settings);
+    this.store = new PeopleStore(this.db, options);
   }
 
   get path(): string {
@@ -133,7 +133,7 @@ export class TestPeople implements Disposable {
   reopen(): void {
     this.db.$client.close();
     this.db = this.open();
-    this.store = new PeopleStore(this.db, this.settings);
+    this.store = new PeopleStore(this.db, this.options);
   }
 
   /** Applies items as one step, the first half together and then each alone; historical ones go through the historical lane. */

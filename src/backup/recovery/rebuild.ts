@@ -75,7 +75,7 @@ export async function rebuildEventStore(options: RebuildOptions): Promise<Rebuil
         always: true,
         mustBeCopy: from !== undefined,
         acceptLoss: options.acceptLoss,
-        settings: { ...options.settings, temporaryFolder: join(dataPaths.work, "duckdb") },
+        options: { ...options.settings, temporaryFolder: join(dataPaths.work, "duckdb") },
         // Events are not counted here, so no spike can start.
         people: () =>
           new PeopleStore(people, {

@@ -97,7 +97,7 @@ export interface Recovery {
   dataDir: string;
   /** The process that restarts this one; see `openingStarted`. */
   opener: string;
-  settings: EventDatabaseOptions;
+  options: EventDatabaseOptions;
   /** Opens the persons store. Called after DuckDB has locked the data. */
   people: () => PeopleStore;
   /** Backups and similar copies, newest first. */
@@ -134,7 +134,7 @@ export interface Recovered {
  * @throws DuckDB's error when the file is in use or of a newer version, or memory or disk space is short.
  */
 export async function recoverEventStore(recovery: Recovery): Promise<Recovered> {
-  const { dataDir, settings, hooks } = recovery;
+  const { dataDir, options, hooks } = recovery;
   const dataPaths = paths(dataDir);
   // Opening a missing file would create one.
   const opened = existsSync(dataPaths.events) ? await openOrReason(recovery) : ({} as Opened);
@@ -147,7 +147,7 @@ export async function recoverEventStore(recovery: Recovery): Promise<Recovered> 
   let reason = opened.reason;
   const isNew = !existsSync(dataPaths.events) && needed.realtime + needed.historical === 0;
   const database =
-    isNew && !recovery.always ? await openEventDatabase(dataPaths.events, settings) : opened.database;
+    isNew && !recovery.always ? await openEventDatabase(dataPaths.events, options) : opened.database;
   if (database !== undefined) {
     const loader = opened.loader ?? (await EventLoader.open(database));
     assertPersons(people, getCursors(loader));
@@ -162,7 +162,7 @@ export async function recoverEventStore(recovery: Recovery): Promise<Recovered> 
 
   const base = await chooseRecoverySource({
     dataDir,
-    settings,
+    options,
     needed,
     copies: await recovery.copies(),
     onCorruption: hooks.onCorruption,
@@ -176,7 +176,7 @@ export async function recoverEventStore(recovery: Recovery): Promise<Recovered> 
   const putAside = quarantineEventStore(dataDir);
   hooks.onStep("rebuilding the event store", { reason, from: base.name, put_aside: putAside });
   restoreSource(dataDir, base);
-  const created = await openEventDatabase(dataPaths.events, settings);
+  const created = await openEventDatabase(dataPaths.events, options);
   const loader = await EventLoader.open(created);
   const { gaps, replayed } = await catchUp(recovery, { loader, people, needed, files: base.files });
   if (base.folder !== undefined) rmSync(base.folder, { recursive: true, force: true });
@@ -241,7 +241,7 @@ interface Opened {
 
 /** @returns a reason to rebuild the file, if any; without a database the file cannot be opened. */
 async function openOrReason(recovery: Recovery): Promise<Opened> {
-  const { dataDir, opener, settings, always, ignoresMark, hooks } = recovery;
+  const { dataDir, opener, options, always, ignoresMark, hooks } = recovery;
   const files = paths(dataDir);
   const mark = ignoresMark ? undefined : readCorruptMark(dataDir);
   const crashes = openingStarted(dataDir, opener);
@@ -251,7 +251,7 @@ async function openOrReason(recovery: Recovery): Promise<Opened> {
   }
   for (let attempt = 1; ; attempt++) {
     try {
-      const opened = await openWhole(files.events, settings);
+      const opened = await openWhole(files.events, options);
       openingSucceeded(dataDir);
       if (mark !== undefined) return { ...opened, reason: `events.duckdb is corrupt (${mark}).` };
       return always ? { ...opened, reason: "Requested." } : opened;
@@ -275,8 +275,8 @@ async function openOrReason(recovery: Recovery): Promise<Opened> {
 }
 
 /** Opens the file, and reads what every start needs. */
-async function openWhole(path: string, settings: EventDatabaseOptions) {
-  const database = await openEventDatabase(path, settings);
+async function openWhole(path: string, options: EventDatabaseOptions) {
+  const database = await openEventDatabase(path, options);
   try {
     return { database, loader: await EventLoader.open(database) };
   } catch (error) {

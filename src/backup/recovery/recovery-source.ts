@@ -35,7 +35,7 @@ export interface RecoverySource {
 
 export interface RecoverySourceChoice {
   dataDir: string;
-  settings: EventDatabaseOptions;
+  options: EventDatabaseOptions;
   needed: Cursors;
   /** Newest first. */
   copies: readonly OlderCopy[];
@@ -89,7 +89,7 @@ export async function chooseRecoverySource(
 }
 
 async function getBase(
-  { dataDir, settings, needed }: RecoverySourceChoice,
+  { dataDir, options, needed }: RecoverySourceChoice,
   copy: OlderCopy,
   folder: string,
 ): Promise<RecoverySource> {
@@ -100,7 +100,7 @@ async function getBase(
   let cursors = nothing;
   // The copy may be of a server without an event store yet.
   if (existsSync(dataPaths.events)) {
-    const database = await openEventDatabase(dataPaths.events, settings);
+    const database = await openEventDatabase(dataPaths.events, options);
     try {
       cursors = getCursors(await EventLoader.open(database));
     } finally {

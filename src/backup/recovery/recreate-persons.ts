@@ -78,14 +78,14 @@ export async function recreatePersons({
 
 async function loadedSeqs(
   dataDir: string,
-  settings: RecreatePersonsOptions["settings"],
+  options: RecreatePersonsOptions["settings"],
 ): Promise<RecreatedPersons["loaded"]> {
   const storePaths = paths(dataDir);
   if (!existsSync(storePaths.events)) return { realtime: 0, historical: 0 };
   setNativeFolder(storePaths.native);
   mkdirSync(storePaths.work, { recursive: true, mode: 0o700 });
   const temporaryFolder = join(storePaths.work, "duckdb");
-  const database = await openEventDatabase(storePaths.events, { ...settings, temporaryFolder });
+  const database = await openEventDatabase(storePaths.events, { ...options, temporaryFolder });
   try {
     return { ...getCursors(await EventLoader.open(database)) };
   } finally {

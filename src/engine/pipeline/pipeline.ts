@@ -118,12 +118,12 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     private readonly identity: IdentityStore,
     private readonly events: EventStore,
     private readonly batchStore: BatchStore<Batch>,
-    private readonly settings: PipelineOptions,
-    private readonly hooks: PipelineCallbacks,
+    private readonly options: PipelineOptions,
+    private readonly callbacks: PipelineCallbacks,
   ) {
-    this.logBytesMax = settings.checkpointBytes;
+    this.logBytesMax = options.checkpointBytes;
     this.isStaging = events.stage !== undefined;
-    this.buffers = new ReusedBuffers(settings.stepBytes.staged);
+    this.buffers = new ReusedBuffers(options.stepBytes.staged);
   }
 
   /** Queues batches of one or both lanes, oldest first. */
@@ -186,7 +186,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
       },
       (error) => {
         this.running = undefined;
-        this.hooks.onFatal(error);
+        this.callbacks.onFatal(error);
       },
     );
   }
@@ -204,14 +204,14 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
         if (this.isCheckpointDue()) await this.checkpointIfSpace();
       }
       if (isShort) await this.rest();
-      else this.hooks.onPaused?.(null);
+      else this.callbacks.onPaused?.(null);
       this.buffers.release();
       this.running = undefined;
     } catch (error) {
       const wasStopped = this.stopped;
       this.stopped = true;
       this.running = undefined;
-      if (!(wasStopped && error instanceof LoadCancelledError)) this.hooks.onFatal(error);
+      if (!(wasStopped && error instanceof LoadCancelledError)) this.callbacks.onFatal(error);
     }
   }
 
@@ -220,10 +220,10 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
    * their journal segments.
    */
   private async loadableBytes(): Promise<number> {
-    const { space } = this.settings;
+    const { space } = this.options;
     if (space === undefined) return Number.POSITIVE_INFINITY;
     const { freeBytes, totalBytes } = await space();
-    this.logBytesMax = Math.min(this.settings.checkpointBytes, totalBytes * logShare);
+    this.logBytesMax = Math.min(this.options.checkpointBytes, totalBytes * logShare);
     const bytes = loadableBytes(freeBytes);
     if (bytes >= this.stepBytesMax) return Number.POSITIVE_INFINITY;
     if (this.bytesSinceCheckpoint === 0 || !(await this.checkpointIfSpace())) return bytes;
@@ -233,8 +233,8 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
 
   /** Pauses loading and checks again later; queries run meanwhile. */
   private async rest(): Promise<void> {
-    const { freeBytes } = await this.settings.space!();
-    this.hooks.onPaused?.({ freeBytes, neededBytes: Math.ceil(bytesNeededToLoad(partBytesMin)) });
+    const { freeBytes } = await this.options.space!();
+    this.callbacks.onPaused?.({ freeBytes, neededBytes: Math.ceil(bytesNeededToLoad(partBytesMin)) });
     this.pause = setTimeout(() => {
       this.pause = undefined;
       this.offer([]);
@@ -242,7 +242,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
   }
 
   private get stepBytesMax(): number {
-    return this.isStaging ? this.settings.stepBytes.staged : this.settings.stepBytes.held;
+    return this.isStaging ? this.options.stepBytes.staged : this.options.stepBytes.held;
   }
 
   /** @param bytesMax of all batches */
@@ -260,7 +260,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     const started = performance.now();
     const lane = batches[0]!.lane;
     const { isStaging, properties, identity, events } = this;
-    const { onItems } = this.hooks;
+    const { onItems } = this.callbacks;
     const step = await Step.start(identity, events, lane, { isStaging, properties, onItems });
     this.isStaging = events.stage !== undefined;
     const isOpen = isStaging && bytesMax === Number.POSITIVE_INFINITY;
@@ -275,7 +275,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
           if (more === undefined) break;
           batches.push(...more);
         }
-        const portion = batchSizeAt(batches, acquired, this.settings.portionBytes);
+        const portion = batchSizeAt(batches, acquired, this.options.portionBytes);
         acquired += portion.length;
         const isWhole = await this.addTo(step, portion, bytesMax);
         if (step.holdsNothing) this.buffers.reuse();
@@ -296,10 +296,10 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     if (whole.length === 0) this.bytesSinceCheckpoint += Math.min(bytesMax, batches[0]!.bytes);
     this.buffers.reuse();
     const { spikes, flagUsage, ...counts } = stored;
-    if (spikes.length > 0) this.hooks.onSpikes(spikes);
-    this.hooks.onFlagUsage(flagUsage);
+    if (spikes.length > 0) this.callbacks.onSpikes(spikes);
+    this.callbacks.onFlagUsage(flagUsage);
     const ms = Math.round(performance.now() - started);
-    this.hooks.onApplied({ lane, lastSeq: step.last, ...counts, ms });
+    this.callbacks.onApplied({ lane, lastSeq: step.last, ...counts, ms });
   }
 
   /**
@@ -307,7 +307,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
    */
   private async moreFor(batches: readonly Batch[], started: number): Promise<Batch[] | undefined> {
     const { lane } = batches[0]!;
-    const { bulkPauseMs } = this.settings;
+    const { bulkPauseMs } = this.options;
     const bytes = getBytes(batches);
     if (bytes < bulkBytesMin || bytes >= this.stepBytesMax || performance.now() - started > bulkMsMax)
       return undefined;
@@ -345,7 +345,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     const isPassed = (line: string) => getSeq(Buffer.from(line)) <= step.last;
     await this.quarantineRejectedLines(rejected.filter(isPassed), step.lane);
     if (step.last !== end) return false;
-    for (const corruption of corruptions) this.hooks.onCorruption(corruption);
+    for (const corruption of corruptions) this.callbacks.onCorruption(corruption);
     return true;
   }
 
@@ -374,17 +374,17 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
   /** Moves invalid lines to a file and reports them, instead of blocking all later events. */
   private async quarantineRejectedLines(lines: readonly string[], lane: Lane): Promise<void> {
     if (lines.length === 0) return;
-    const { workFolder } = this.settings;
+    const { workFolder } = this.options;
     const path = join(workFolder, `refused-${lane}.ndjson`);
     await mkdir(workFolder, { recursive: true, mode: 0o700 });
     await appendFile(path, lines.map((line) => `${line}\n`).join(""), { mode: 0o600, flush: true });
-    this.hooks.onCorruption(
+    this.callbacks.onCorruption(
       new Error(`${lines.length} journal lines are unreadable and were moved to ${path}.`),
     );
   }
 
   private async canCheckpoint(): Promise<boolean> {
-    const { space } = this.settings;
+    const { space } = this.options;
     return (
       space === undefined || (await space()).freeBytes >= bytesNeededToCheckpoint(this.bytesSinceCheckpoint)
     );
@@ -398,7 +398,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
   private isCheckpointDue(): boolean {
     if (this.bytesSinceCheckpoint === 0) return false;
     if (this.bytesSinceCheckpoint >= this.logBytesMax) return true;
-    return performance.now() - this.lastCheckpointAt >= this.settings.checkpointIntervalMs;
+    return performance.now() - this.lastCheckpointAt >= this.options.checkpointIntervalMs;
   }
 
   /** @returns false if it has to be retried */

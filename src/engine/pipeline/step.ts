@@ -58,7 +58,7 @@ export class Step {
     private readonly persons: IdentityStep,
     private readonly events: EventStore,
     readonly lane: Lane,
-    private readonly settings: StepOptions,
+    private readonly options: StepOptions,
   ) {
     this.applied = identity.cursor(lane);
     this.loaded = events.cursor(lane);
@@ -69,9 +69,9 @@ export class Step {
     identity: IdentityStore,
     events: EventStore,
     lane: Lane,
-    settings: StepOptions,
+    options: StepOptions,
   ): Promise<Step> {
-    return new Step(identity, await identity.start(lane), events, lane, settings);
+    return new Step(identity, await identity.start(lane), events, lane, options);
   }
 
   /** Whether no taken entry is referenced any more. */
@@ -115,7 +115,7 @@ export class Step {
     const { fresh, duplicates, duplicateCount } = withoutDuplicates(entries, known, this.applied, this.seen);
     const rejected: EventEntry[] = [];
     await this.persons.add({ items: [], duplicates });
-    for (const { entries: read, items: found } of this.settings.properties.read(fresh)) {
+    for (const { entries: read, items: found } of this.options.properties.read(fresh)) {
       const items: JournalItem[] = [];
       for (const [index, entry] of read.entries()) {
         const item = found[index];
@@ -125,7 +125,7 @@ export class Step {
       }
       await this.persons.add({ items, duplicates: [] });
       this.flagUsage.add(items);
-      this.settings.onItems?.(items);
+      this.options.onItems?.(items);
       this.dropped += droppedIn(items);
     }
     await this.stage();
@@ -135,7 +135,7 @@ export class Step {
   }
 
   private async stage(): Promise<void> {
-    if (!this.settings.isStaging || this.events.stage === undefined || this.storable.length === 0) return;
+    if (!this.options.isStaging || this.events.stage === undefined || this.storable.length === 0) return;
     await this.events.stage(this.storable);
     this.staged += this.storable.length;
     this.storable = [];

@@ -42,7 +42,7 @@ export class ClickHouseStore {
   constructor(
     readonly address: ClickHouseAddress,
     readonly outside: ExternalEvents,
-    private readonly settings: ClickHouseStoreOptions = {},
+    private readonly options: ClickHouseStoreOptions = {},
   ) {
     this.connection = new ClickHouseConnection(address);
   }
@@ -68,7 +68,7 @@ export class ClickHouseStore {
 
   private async check(): Promise<void> {
     try {
-      if (this.settings.isReader) return await this.requireClaimed();
+      if (this.options.isReader) return await this.requireClaimed();
       await migrateClickHouse(this.connection, this.address);
       await this.claim();
       await this.requireNotAhead();
@@ -102,7 +102,7 @@ export class ClickHouseStore {
       throw new ForeignEvents(`${redactUrl(address)} does not have the events of this data directory.`);
     if (found.length === 0) {
       // A successor that does not know the ID would be rejected permanently.
-      await this.settings.settle?.();
+      await this.options.settle?.();
       await connection.command(`INSERT INTO store (id) VALUES ('${id}')`);
     }
     outside.recordClaimed();

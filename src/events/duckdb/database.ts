@@ -56,19 +56,16 @@ export const eventsSchemaVersion = migrations.length;
  * Opens or creates the event store, migrates its schema and disables its access to other files.
  * @throws {NewerDataVersionError} the file was written by a newer Flagkeep; nothing was changed
  */
-export async function openEventDatabase(
-  path: string,
-  settings: EventDatabaseOptions,
-): Promise<EventDatabase> {
-  mkdirSync(settings.temporaryFolder, { recursive: true, mode: 0o700 });
-  if (path !== ":memory:" && !existsSync(path)) await makeFile(path, settings);
-  const instance = await openInstance(path, settings);
+export async function openEventDatabase(path: string, options: EventDatabaseOptions): Promise<EventDatabase> {
+  mkdirSync(options.temporaryFolder, { recursive: true, mode: 0o700 });
+  if (path !== ":memory:" && !existsSync(path)) await makeFile(path, options);
+  const instance = await openInstance(path, options);
   try {
     const connection = await instance.connect();
     try {
       await migrateEvents(connection);
       await attachCachedTables(connection);
-      await limitSpillFiles(connection, settings.spillLimitBytes);
+      await limitSpillFiles(connection, options.spillLimitBytes);
       await lockDown(connection);
     } finally {
       connection.closeSync();
@@ -128,11 +125,11 @@ async function getMemory(connection: DuckDBConnection): Promise<StoreMemory> {
 }
 
 /** Creates the file under a temporary name, and renames it once it is usable: a crash leaves no partial file. */
-async function makeFile(path: string, settings: EventDatabaseOptions): Promise<void> {
+async function makeFile(path: string, options: EventDatabaseOptions): Promise<void> {
   const created = `${path}.new`;
   // Includes a stale log without a file: DuckDB would replay it.
   for (const old of [created, `${created}.wal`, `${path}.wal`]) rmSync(old, { force: true });
-  const instance = await openInstance(created, settings);
+  const instance = await openInstance(created, options);
   try {
     const connection = await instance.connect();
     await migrateEvents(connection).finally(() => connection.closeSync());
@@ -143,13 +140,13 @@ async function makeFile(path: string, settings: EventDatabaseOptions): Promise<v
   renameSync(created, path);
 }
 
-async function openInstance(path: string, settings: EventDatabaseOptions): Promise<DuckDBInstance> {
+async function openInstance(path: string, options: EventDatabaseOptions): Promise<DuckDBInstance> {
   // Imported on demand: the native library is extracted only in the process that needs it.
   const { DuckDBInstance } = await import("@duckdb/node-api");
   return await DuckDBInstance.create(path, {
-    memory_limit: `${Math.floor(settings.memoryLimitBytes / 1024)}KiB`,
-    threads: String(settings.threads),
-    temp_directory: settings.temporaryFolder,
+    memory_limit: `${Math.floor(options.memoryLimitBytes / 1024)}KiB`,
+    threads: String(options.threads),
+    temp_directory: options.temporaryFolder,
     // Compressed JSON columns require a newer file format than the default.
     storage_compatibility_version: "latest",
     autoinstall_known_extensions: "false",

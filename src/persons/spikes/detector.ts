@@ -114,7 +114,7 @@ export class SpikeDetector {
   private closed: WatchedSpike[] = [];
 
   constructor(
-    private readonly settings: SpikeOptions,
+    private readonly options: SpikeOptions,
     memory: DetectorMemory = { rates: [], openSpikes: [] },
   ) {
     this.observedMinutes = new Set(
@@ -162,7 +162,7 @@ export class SpikeDetector {
       if (minute - project.baselineMinute > 1) {
         project.contributors = undefined;
         project.previousContributors = undefined;
-        project.rate.forgetBefore(minute - this.settings.historyMinutes);
+        project.rate.forgetBefore(minute - this.options.historyMinutes);
       }
     }
   }
@@ -201,10 +201,10 @@ export class SpikeDetector {
 
   private startMinute(project: Project, minute: number): void {
     this.observe(minute);
-    project.rate.forgetBefore(minute - this.settings.historyMinutes);
+    project.rate.forgetBefore(minute - this.options.historyMinutes);
     project.previousContributors = minute - project.baselineMinute === 1 ? project.contributors : undefined;
     project.contributors = undefined;
-    project.baseline = project.rate.baseline(this.historyBefore(minute), this.settings.historyMinutesMin);
+    project.baseline = project.rate.baseline(this.historyBefore(minute), this.options.historyMinutesMin);
     project.baselineMinute = minute;
     project.isRateDirty = true;
   }
@@ -213,17 +213,17 @@ export class SpikeDetector {
     if (this.observedMinutes.has(minute)) return;
     this.observedMinutes.add(minute);
     for (const old of this.observedMinutes) {
-      if (old < minute - this.settings.historyMinutes) this.observedMinutes.delete(old);
+      if (old < minute - this.options.historyMinutes) this.observedMinutes.delete(old);
     }
   }
 
   private historyBefore(minute: number): number[] {
-    const oldest = minute - this.settings.historyMinutes;
+    const oldest = minute - this.options.historyMinutes;
     return [...this.observedMinutes].filter((observed) => observed >= oldest && observed < minute);
   }
 
   private limit(baseline: number | undefined): number {
-    const { factor, minimumPerMinute } = this.settings;
+    const { factor, minimumPerMinute } = this.options;
     return baseline === undefined ? Number.POSITIVE_INFINITY : Math.max(baseline * factor, minimumPerMinute);
   }
 
@@ -252,14 +252,14 @@ export class SpikeDetector {
   private closeIfOver(project: Project, nowMicros: number): void {
     const { spike } = project;
     if (spike === undefined) return;
-    const isBaselineNow = nowMicros - spike.startedMicros >= this.settings.historyMinutes * microsPerMinute;
+    const isBaselineNow = nowMicros - spike.startedMicros >= this.options.historyMinutes * microsPerMinute;
     const isOver = nowMicros - spike.lastAboveMicros >= microsPerMinute;
     if (!isOver && !isBaselineNow) return;
     if (isBaselineNow && !isOver) {
       for (const minute of project.rate.minutes) minute.isInSpike = false;
       project.baseline = project.rate.baseline(
         this.historyBefore(project.baselineMinute),
-        this.settings.historyMinutesMin,
+        this.options.historyMinutesMin,
       );
     }
     spike.endedMicros = spike.lastAboveMicros;

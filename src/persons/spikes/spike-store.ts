@@ -19,10 +19,10 @@ const contributorsShown = 10;
 export const spikeRetentionDays = 400;
 
 /** Creates a detector with the stored state. */
-export function restoreDetector(db: PeopleDb, settings: SpikeOptions): SpikeDetector {
+export function restoreDetector(db: PeopleDb, options: SpikeOptions): SpikeDetector {
   const rates = db.select().from(eventRate).all();
   const open = db.select().from(spike).where(isNull(spike.endedMicros)).all();
-  return new SpikeDetector(settings, {
+  return new SpikeDetector(options, {
     rates: rates.map(({ projectId, firstMinute, minutes }) => ({
       projectId,
       firstMinute,
@@ -64,7 +64,7 @@ function saveSpike(db: PeopleDb, watched: WatchedSpike): SpikeSignal[] {
   const changing = { endedMicros, lastAboveMicros, peakPerMinute, events, distinctIds };
   const isNew = watched.id === undefined;
   if (watched.id === undefined) {
-    const values = { projectId, startedMicros, baselinePerMinute: baselinePerMinute, ...changing };
+    const values = { projectId, startedMicros, baselinePerMinute, ...changing };
     watched.id = db.insert(spike).values(values).returning({ id: spike.id }).get().id;
   } else {
     db.update(spike).set(changing).where(eq(spike.id, watched.id)).run();
@@ -73,7 +73,7 @@ function saveSpike(db: PeopleDb, watched: WatchedSpike): SpikeSignal[] {
     id: watched.id,
     projectId,
     startedMicros,
-    baselinePerMinute: baselinePerMinute,
+    baselinePerMinute,
     ...changing,
   });
   const signals: SpikeSignal[] = [];

@@ -18,9 +18,9 @@ test("a server is told its name when whoever continues knows it, too", async () 
   const address = parseClickHouseUrl(server.url("one"))!;
   const folder = temporaryFolder();
   /** One of several nodes, which has nothing but what is everybody's. */
-  const opened = async (name: string, settings: ClickHouseStoreOptions) => {
+  const opened = async (name: string, options: ClickHouseStoreOptions) => {
     const people = openPeople(join(folder, name));
-    const store = new ClickHouseStore(address, new ExternalEvents(people), settings);
+    const store = new ClickHouseStore(address, new ExternalEvents(people), options);
     try {
       await store.open();
     } finally {
