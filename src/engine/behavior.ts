@@ -64,13 +64,13 @@ function usedCohorts(
   cohorts: readonly CohortDefinition[],
   asked: readonly JsonObject[],
 ): ReadonlySet<number> {
-  const getFilters = new Map(cohorts.map(({ id, isStatic, filters }) => [id, isStatic ? null : filters]));
+  const filtersById = new Map(cohorts.map(({ id, isStatic, filters }) => [id, isStatic ? null : filters]));
   const used = new Set<number>();
   const open = cohortIdsIn([...asked]);
   for (let id = open.pop(); id !== undefined; id = open.pop()) {
     if (used.has(id)) continue;
     used.add(id);
-    open.push(...cohortIdsIn(getFilters.get(id) ?? null));
+    open.push(...cohortIdsIn(filtersById.get(id) ?? null));
   }
   return used;
 }

@@ -50,9 +50,9 @@ export class SurveyMonitor {
     const project = this.deps.metadata.projects.find(projectId);
     if (project === undefined) return;
     const counts = await countBySurvey(this.deps, surveys, { project, now });
-    const getSent = new Map(counts.map(({ surveyId, sent }) => [surveyId, sent]));
+    const sentBySurvey = new Map(counts.map(({ surveyId, sent }) => [surveyId, sent]));
     for (const of of surveys)
-      if ((getSent.get(of.id) ?? 0) >= of.responsesLimit!)
+      if ((sentBySurvey.get(of.id) ?? 0) >= of.responsesLimit!)
         await this.update(of, now, { end_date: now.toISOString() });
   }
 

@@ -22,7 +22,7 @@ interface Place {
 
 async function places(cluster: TestCluster): Promise<Place[]> {
   return await cluster.askPeople<Place>(`
-    SELECT load.begun_seq AS begun, load.seq AS loaded, coalesce(place.seq, 0) AS applied
+    SELECT load.begun_seq AS started, load.seq AS loaded, coalesce(place.seq, 0) AS applied
     FROM outside_load AS load LEFT JOIN lane_cursor AS place USING (lane)`);
 }
 

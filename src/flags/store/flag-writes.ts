@@ -254,7 +254,7 @@ function checkedFilters(
     isRemoteConfiguration: switchAfter(fields.isRemoteConfiguration, before?.isRemoteConfiguration),
     cohorts: cohortFacts(t, projectId),
     flags: flagFacts(t, projectId),
-    noteMisfit: recordMisfit,
+    recordMisfit,
   };
   const isSecret = switchAfter(fields.hasEncryptedPayloads, before?.hasEncryptedPayloads);
   if (isSecret && !context.isRemoteConfiguration) {

@@ -65,7 +65,7 @@ const copiedNames = [
   ...campaignNames,
 ];
 
-const getInitialName: ReadonlyMap<string, string> = new Map(
+const initialNames: ReadonlyMap<string, string> = new Map(
   copiedNames.map((name) => [name, initialName(name)]),
 );
 
@@ -129,7 +129,7 @@ function getCopies(names: readonly string[]): CopiesByLibrary | null {
 
 function findCopies(names: readonly string[]): CopiesByLibrary | null {
   const found = names.flatMap((name, index) => {
-    if (!getInitialName.has(name)) return [];
+    if (!initialNames.has(name)) return [];
     const isOnlySystem = name === "$os_name" && !names.includes("$os");
     return isOnlySystem
       ? [
@@ -148,7 +148,7 @@ function listed(found: readonly { name: string; index: number }[]): Copies {
   const indexes = found.map(({ index }) => index);
   return {
     current: { names: found.map(({ name }) => name), indexes },
-    initial: { names: found.map(({ name }) => getInitialName.get(name)!), indexes },
+    initial: { names: found.map(({ name }) => initialNames.get(name)!), indexes },
   };
 }
 
