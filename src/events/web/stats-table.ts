@@ -261,11 +261,15 @@ function countedPages(store: EventSql, web: WebQuery): string {
     WHERE ${inRanges(store, web).where} AND ${isView(store, web)}`;
   const visitors = `SELECT i.distinct_id AS distinct_id, dense_rank() OVER (ORDER BY i.who) AS visitor
     FROM (${withOwners(store, web, ids)}) AS i`;
-  const figures = Object.values(periods).flatMap((period) => [
-    `count(DISTINCT CASE WHEN ${inPeriod(period)} THEN v.visitor END) AS visitors_${period}`,
-    `sum(CASE WHEN ${inPeriod(period)} THEN e.views ELSE 0 END) AS views_${period}`,
-  ]);
-  return `SELECT e.path AS value, 0 AS estimated, ${figures.join(", ")} FROM (${allPages(store, web)}) AS e
+  const all = Object.values(periods);
+  const visitorCounts = all.map(
+    (period) => `count(DISTINCT CASE WHEN ${inPeriod(period)} THEN v.visitor END) AS visitors_${period}`,
+  );
+  const viewCounts = all.map(
+    (period) => `sum(CASE WHEN ${inPeriod(period)} THEN e.views ELSE 0 END) AS views_${period}`,
+  );
+  // Rows are read by position: figure by figure, each for both periods.
+  return `SELECT e.path AS value, 0 AS estimated, ${[...visitorCounts, ...viewCounts].join(", ")} FROM (${allPages(store, web)}) AS e
     JOIN (${visitors}) AS v ON v.distinct_id = e.distinct_id WHERE e.path IS NOT NULL GROUP BY e.path`;
 }
 

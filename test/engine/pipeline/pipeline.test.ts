@@ -61,7 +61,9 @@ describe("a crash between the two stores", () => {
     let failed: unknown;
     stores.loader.load = () => Promise.reject(new Error("made by the test"));
     const pipeline = stores.pipeline();
-    (pipeline as unknown as { hooks: { onFatal: (error: unknown) => void } }).hooks.onFatal = (error) => {
+    (pipeline as unknown as { callbacks: { onFatal: (error: unknown) => void } }).callbacks.onFatal = (
+      error,
+    ) => {
       failed = error;
     };
     pipeline.offer([segment]);
