@@ -83,7 +83,6 @@ export const surveys = {
     positive: "a high rating",
   } as Record<string, string>,
   addQuestion: "Add question",
-  dragQuestion: "Drag to reorder",
   moveUp: (place: number) => `Move question ${place} up`,
   moveDown: (place: number) => `Move question ${place} down`,
   removeQuestion: (place: number) => `Remove question ${place}`,

@@ -81,7 +81,7 @@ export function SurveyEditor({
               onChange={(changed) =>
                 set({ questions: questions.map((one, index) => (index === place ? changed : one)) })
               }
-              onMove={(from, to) => set({ questions: moveQuestion(questions, from, to) })}
+              onMove={(to) => set({ questions: moveQuestion(questions, place, to) })}
               onRemove={() => set({ questions: removeQuestion(questions, place) })}
             />
           ))}

@@ -1,7 +1,6 @@
 /** One question of a survey. */
 
 import { Area, Checkbox, Field, Select } from "../../components/fields.tsx";
-import { Icon } from "../../components/icons.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { lazyMessages } from "../../messages/later.ts";
 import {
@@ -15,8 +14,6 @@ import {
 const w = lazyMessages.surveys;
 const end = "end";
 const next = "next_question";
-/** Only questions of an editor are dropped on questions. */
-const draggedType = "application/x-flagkeep-question";
 
 export interface QuestionFormProps {
   question: Question;
@@ -24,8 +21,7 @@ export interface QuestionFormProps {
   count: number;
   error: string | undefined;
   onChange: (question: Question) => void;
-  /** Another question may be dropped on this one. */
-  onMove: (from: number, to: number) => void;
+  onMove: (to: number) => void;
   onRemove: () => void;
 }
 
@@ -42,49 +38,24 @@ export function QuestionForm({
   const set = (changed: Partial<Question>) => onChange({ ...question, ...changed });
   const isChoice = type === "single_choice" || type === "multiple_choice";
   return (
-    <fieldset
-      class="card stack"
-      onDragOver={(event) => {
-        if (event.dataTransfer?.types.includes(draggedType)) event.preventDefault();
-      }}
-      onDrop={(event) => {
-        const from = event.dataTransfer?.getData(draggedType);
-        if (!from) return;
-        event.preventDefault();
-        onMove(Number(from), place);
-      }}
-    >
+    <fieldset class="card stack">
       <legend class="unseen">{w.question(place + 1)}</legend>
       <div class="row apart">
-        <h3 class="row">
-          <span
-            class="question-grip"
-            draggable
-            title={w.dragQuestion}
-            onDragStart={(event) => {
-              event.dataTransfer?.setData(draggedType, String(place));
-              const card = event.currentTarget.closest("fieldset");
-              if (card) event.dataTransfer?.setDragImage(card, 0, 0);
-            }}
-          >
-            <Icon name="grip" />
-          </span>
-          {w.question(place + 1)}
-        </h3>
+        <h3>{w.question(place + 1)}</h3>
         <span class="row">
           <Button
             kind="quiet"
             icon="up"
             label={w.moveUp(place + 1)}
             isDisabled={place === 0}
-            onClick={() => onMove(place, place - 1)}
+            onClick={() => onMove(place - 1)}
           />
           <Button
             kind="quiet"
             icon="down"
             label={w.moveDown(place + 1)}
             isDisabled={place === count - 1}
-            onClick={() => onMove(place, place + 1)}
+            onClick={() => onMove(place + 1)}
           />
           <Button
             kind="quiet"
