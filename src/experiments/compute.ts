@@ -33,9 +33,8 @@ import {
 } from "./results.ts";
 import { getMetrics, type RoledMetric } from "./roled-metrics.ts";
 import { daysUntilPlanned, getSentence } from "./sentence.ts";
-import { getStatus } from "./states.ts";
 import { toSample } from "./stats/samples.ts";
-import { type Experiment, savedMetricLinks, savedMetricsById } from "./store.ts";
+import { type Experiment, getStatus, savedMetricLinks, savedMetricsById } from "./store.ts";
 
 export interface ExperimentQueries {
   /** Exposures and sums from the event store. @throws {InvalidFieldError} a metric uses an unsupported filter. */

@@ -5,6 +5,7 @@ import type { MetadataTx } from "../accounts/db.ts";
 import { allows, type KeyRestrictions } from "../accounts/limits.ts";
 import { editByActor, type FlagActor } from "../flags/api/feature-flags.ts";
 import type { Flag } from "../flags/fields.ts";
+import { getVariants } from "../flags/rules/types.ts";
 import { findFlag } from "../flags/store/flag.ts";
 import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import { InvalidFieldError, NotFoundError, PermissionDeniedError } from "../lib/errors.ts";
@@ -18,6 +19,9 @@ export interface ExperimentActor extends FlagActor {
   limits: KeyRestrictions | undefined;
   skipsApproval?: boolean | undefined;
 }
+
+const variantsMin = 2;
+const variantsMax = 20;
 
 /** `filters.holdout` of the flag for a holdout, or null to remove it. */
 export function holdoutFilters(
@@ -91,4 +95,27 @@ export function getFlag(
   const flag = findFlag(t, projectId, flagId);
   if (flag === undefined) throw new NotFoundError();
   return flag;
+}
+
+/** Whether an experiment can use a flag with these variants. @throws {InvalidFieldError} */
+export function assertVariants(variants: readonly JsonObject[], field: string): void {
+  if (variants.length >= variantsMin && variants.length <= variantsMax) return;
+  throw new InvalidFieldError(
+    field,
+    "invalid_input",
+    `An experiment requires a feature flag with ${variantsMin} to ${variantsMax} variants; this one has ${variants.length}.`,
+  );
+}
+
+/** Whether an experiment with this flag can start. @throws {InvalidFieldError} */
+export function assertLaunchable({ filters }: Flag): void {
+  const variants = getVariants(filters);
+  assertVariants(variants, "feature_flag");
+  const total = variants.reduce((sum, { rollout_percentage: share }) => sum + Number(share ?? 0), 0);
+  if (Math.abs(total - 100) < 1e-6) return;
+  throw new InvalidFieldError(
+    "feature_flag",
+    "invalid_input",
+    `The percentages of the variants must total 100; they total ${total}.`,
+  );
 }

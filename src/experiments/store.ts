@@ -6,12 +6,24 @@ import { experiment, experimentHoldout, experimentSavedMetric, flag } from "../a
 import { removeFlagLinks, setFlagLink } from "../flags/store/flag-links.ts";
 import { InvalidFieldError, NotFoundError } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
-import { type ExperimentStatus, getStatus } from "./states.ts";
 
 export type Experiment = typeof experiment.$inferSelect;
 export type NewExperiment = Omit<typeof experiment.$inferInsert, "id">;
 export type Holdout = typeof experimentHoldout.$inferSelect;
 export type SavedMetric = typeof experimentSavedMetric.$inferSelect;
+
+export const experimentStatuses = ["draft", "running", "paused", "stopped"] as const;
+export type ExperimentStatus = (typeof experimentStatuses)[number];
+
+/** Computed, never stored: switching a flag off by hand pauses its experiment. */
+export function getStatus(
+  { startDate, endDate }: { startDate: Date | null; endDate: Date | null },
+  isFlagActive: boolean,
+): ExperimentStatus {
+  if (startDate === null) return "draft";
+  if (endDate !== null) return "stopped";
+  return isFlagActive ? "running" : "paused";
+}
 
 /** Experiments, holdouts or saved metrics of a project. */
 const objectsMax = 2_000;

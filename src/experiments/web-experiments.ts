@@ -13,8 +13,7 @@ import { NotFoundError } from "../lib/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
 import { createExperiment, updateExperiment } from "./actions.ts";
 import type { ExperimentActor } from "./flag-changes.ts";
-import { getStatus } from "./states.ts";
-import { type Experiment, getExperiment, writeExperiment } from "./store.ts";
+import { type Experiment, getExperiment, getStatus, writeExperiment } from "./store.ts";
 import { readWebVariants } from "./web-variants.ts";
 
 const randomKeyBytes = 5;

@@ -9,8 +9,13 @@ import {
 } from "../experiments/api/schemas.ts";
 import type { ComputeDeps } from "../experiments/compute.ts";
 import type { ExperimentActor } from "../experiments/flag-changes.ts";
-import { type ExperimentStatus, experimentStatuses } from "../experiments/states.ts";
-import { type Experiment, experimentOrders, listExperiments } from "../experiments/store.ts";
+import {
+  type Experiment,
+  type ExperimentStatus,
+  experimentOrders,
+  experimentStatuses,
+  listExperiments,
+} from "../experiments/store.ts";
 import { flagAnswers } from "../flags/api/feature-flags.ts";
 import { findFlag } from "../flags/store/flag.ts";
 import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";

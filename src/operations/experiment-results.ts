@@ -3,9 +3,8 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { getRefresh, refreshDescription, refreshNames } from "../events/insights/insight-cache.ts";
 import { exampleMetric } from "../experiments/api/schemas.ts";
-import { experimentStatuses } from "../experiments/states.ts";
 import { loadSeries, loadStatistics } from "../experiments/statistics.ts";
-import { getExperiment } from "../experiments/store.ts";
+import { experimentStatuses, getExperiment } from "../experiments/store.ts";
 import { readBoolean } from "../http/params.ts";
 import {
   bool,

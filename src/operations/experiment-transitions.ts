@@ -1,13 +1,12 @@
 /** Transitions of experiments between their states (contract: experiments 1.3). */
 
-import { transitExperiment } from "../experiments/actions.ts";
 import {
   conclusions,
   ExperimentBody,
   type ExperimentRecord,
   exampleExperiment as example,
 } from "../experiments/api/schemas.ts";
-import type { Transition } from "../experiments/states.ts";
+import { type Transition, transitExperiment } from "../experiments/transitions.ts";
 import { bool, enumeration, int, nullable, object, optional, string } from "../http/schemas.ts";
 import {
   body,

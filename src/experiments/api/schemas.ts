@@ -26,10 +26,11 @@ import {
   tag,
 } from "../../http/schemas.ts";
 import { toApiTime, toApiTimeOrNull } from "../../lib/api-time.ts";
-import { experimentStatuses, getStatus } from "../states.ts";
 import {
   type Experiment,
+  experimentStatuses,
   findHoldout,
+  getStatus,
   type Holdout,
   type SavedMetric,
   savedMetricLinks,
