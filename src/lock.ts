@@ -1,10 +1,10 @@
 /**
- * One process at a time uses a data directory.
+ * Ensures that only one process uses a data directory.
  *
- * Two locks, and both have to be free. One is on the folder itself (`flock`): it cannot be bypassed by removing a
- * file. The other is an SQLite file in an exclusive transaction, for volumes whose folders know no locks, such as some
- * network file systems. The system gives both back when the process ends, however it ends, so a crash leaves no
- * stale lock.
+ * Uses two locks, and both must be free. One is on the folder itself (`flock`) and cannot be bypassed by removing a
+ * file. The other is an SQLite file in an exclusive transaction, for volumes that do not support locks on folders,
+ * such as some network file systems. The system releases both when the process exits for any reason, so a crash
+ * leaves no stale lock.
  */
 
 import { Database } from "bun:sqlite";
@@ -122,7 +122,7 @@ export function tryAcquireLock(path: string, folder: string): Lock | undefined {
 }
 
 /**
- * The same for who only looks: nothing is left in the folder where folders can be locked.
+ * Like `acquireLock`, for readers: leaves no file in folders that support locks.
  *
  * @param path the lock's file.
  */

@@ -1,9 +1,9 @@
-/** Where things are in the data directory. */
+/** Paths in the data directory. */
 
 import { join } from "node:path";
 
 /**
- * The files and folders of a data directory, each as a path that begins with `dataDir`; nothing is looked at or made.
+ * The files and folders of a data directory, as paths that start with `dataDir`. Accesses no file.
  *
  * `docs/reference/data-directory.md` lists all of them, which a test checks.
  */
@@ -15,31 +15,31 @@ export function paths(dataDir: string) {
     people: join(dataDir, "people.sqlite"),
     /** Events: DuckDB. */
     events: join(dataDir, "events.duckdb"),
-    /** What was acknowledged and is not in the stores' files yet. */
+    /** Acknowledged entries that are not in the stores yet. */
     journal: join(dataDir, "journal"),
     /** Applied segments, compressed, until a backup covers them. */
     archive: join(dataDir, "journal", "archive"),
-    /** What could not be read back, kept for a person to look at. */
+    /** Unreadable data, preserved for inspection. */
     quarantine: join(dataDir, "journal", "quarantine"),
     /** DuckDB's native library, copied out of the executable. */
     native: join(dataDir, "native"),
     /** Working files, removed at every start. */
     work: join(dataDir, "work"),
-    /** Working files of a backup that is being created; they outlive a restart of the engine. */
+    /** Files of a backup that is being created; they survive a restart of the engine. */
     backupWork: join(dataDir, "backup-work"),
-    /** Where backups go when nothing else is said. */
+    /** Default backup destination. */
     backups: join(dataDir, "backups"),
-    /** The newest backup that could not be brought to its destination. */
+    /** The newest backup that could not be uploaded. */
     unsentBackups: join(dataDir, "backups-unsent"),
-    /** How far interrupted imports are, and files that were sent to be imported. */
+    /** Progress of interrupted imports, and uploaded files. */
     importState: join(dataDir, "import-state"),
-    /** What became of the last backup, as JSON. */
+    /** Result of the last backup, as JSON. */
     lastBackup: join(dataDir, "last-backup.json"),
-    /** What the last scrub found, as JSON. */
+    /** Result of the last scrub, as JSON. */
     lastScrub: join(dataDir, "last-scrub.json"),
-    /** When events were last looked at for those that are too old, as JSON. */
+    /** Time of the last deletion of expired events, as JSON. */
     lastRetention: join(dataDir, "last-retention.json"),
-    /** When backups were restored, as JSON. */
+    /** Restored backups, as JSON. */
     restores: join(dataDir, "restores.json"),
     /** An empty folder: the engine that uses the stores has it locked. */
     engine: join(dataDir, "engine"),

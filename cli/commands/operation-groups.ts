@@ -1,4 +1,4 @@
-/** Groups of commands that are made of operations only. Each loads its own operations. */
+/** Command groups that consist of operations. Each loads its operations lazily. */
 
 import type { Command } from "commander";
 import { operationCommand, operationGroup } from "../operations/command.ts";

@@ -5,7 +5,7 @@ import type { MetadataTx, Reading } from "../accounts/db.ts";
 import { cohortSize } from "../accounts/schema.ts";
 import { dayMs } from "../lib/time.ts";
 
-/** Days that are kept, and returned at once. */
+/** Days retained, and returned by one request. */
 export const cohortSizeDaysMax = 400;
 
 export interface CohortSize {

@@ -1,4 +1,4 @@
-/** Converts archive files to columns: on the calling thread, or on a thread of its own, which ends when idle. */
+/** Converts archive files to columns: on the calling thread, or on a dedicated thread, which ends when idle. */
 
 import { firstLine } from "../lib/errors.ts";
 import { startThread } from "../lib/thread.ts";
@@ -9,7 +9,7 @@ import { encodeColumnar } from "./archive-columnar.ts";
 export interface ColumnarConverter {
   /** @returns the columnar form of a file of rows; undefined if it has to stay as it is */
   pack(path: string): Promise<Uint8Array | undefined>;
-  /** Called when no file is left for now. */
+  /** Called when the queue is empty. */
   rest(): void;
 }
 
@@ -37,7 +37,7 @@ const idleMs = 10_000;
 /** A file takes about a second; a thread that takes longer than this is replaced. */
 const packMsMax = 300_000;
 
-/** Converts on a thread of its own. */
+/** Converts on a dedicated thread. */
 export class ColumnarThread implements ColumnarConverter {
   private thread: Worker | undefined;
   private idleTimer: ReturnType<typeof setTimeout> | undefined;

@@ -16,8 +16,8 @@ export function canonicalUuid(text: string): string | undefined {
 let created = 0;
 
 /**
- * A UUID of version 7 for a time. Those that this process makes for the same millisecond sort in their order, whatever
- * is made for other times in between: the runtime's own counter restarts at random.
+ * A UUID of version 7 for a time. UUIDs of this process for the same millisecond sort by creation, even if UUIDs for
+ * other times are created in between: the runtime's own counter restarts at random.
  */
 export function orderedUuid(time: Date): string {
   const random = Bun.randomUUIDv7("hex", time);

@@ -50,7 +50,7 @@ export class ZstdFrames {
     this.wanted = this.steps.next().value as Step;
   }
 
-  /** Whether the bytes taken end at a frame boundary. */
+  /** Whether the bytes read so far end at a frame boundary. */
   get isAtEnd(): boolean {
     return this.wanted.isFrameStart && this.header.length === 0 && this.skip === 0 && !this.isBroken;
   }

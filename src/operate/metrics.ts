@@ -50,7 +50,7 @@ export interface MetricsAccess {
   readonly whom: "local" | "open" | "off";
   /** Required as a Bearer token; empty: none. */
   readonly token: string;
-  /** Resolves when HTTP workers have reported what they counted; absent: there are none. */
+  /** Resolves when the HTTP workers have reported their counts; absent without workers. */
   readonly collectFigures?: () => Promise<void>;
 }
 

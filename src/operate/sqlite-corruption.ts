@@ -22,7 +22,7 @@ export class SqliteCorruption {
 
   constructor(private readonly dataDir: string) {}
 
-  /** Looks at an error of a read or a write; every other kind is ignored. */
+  /** Handles corruption reported by a read or write; other errors are ignored. */
   record(error: unknown): void {
     if (isCorruptSqlite(error)) this.recordUnknownFile();
   }

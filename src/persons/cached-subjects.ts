@@ -12,7 +12,7 @@ import type { GroupKey, OverriddenId, StoredSubject, SubjectQuery, SubjectReader
 const waitMsMax = 250;
 /** Age at which an entry is read again, in case a change was missed. */
 const entryMsMax = 30_000;
-/** Bytes of an entry beside its strings. */
+/** Size of an entry without its strings. */
 const entryBytes = 256;
 
 /** A person or group is not cached and cannot be read in time. */

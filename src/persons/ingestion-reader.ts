@@ -1,4 +1,4 @@
-/** Reads what ingestion records beside persons: definitions, warnings, usage and spikes. */
+/** Reads the results of ingestion other than persons: definitions, warnings, usage and spikes. */
 
 import {
   type EventDefinition,

@@ -17,12 +17,12 @@ import type { RpcHandlers } from "../rpc/server.ts";
 const patienceMs = 5_000;
 const pollMs = 20;
 
-const serializeEvents = "The events of the person are kept: event data cannot be deleted selectively.";
+const eventsNotice = "The events of the person are kept: event data cannot be deleted selectively.";
 
 export interface EraserDeps {
   dataDir: string;
   metadata: Metadata;
-  /** Tells what is applied. */
+  /** To check which entries have been applied. */
   people: PeopleDb;
   persons: PersonReader;
   /** Undefined while the server starts. */
@@ -71,7 +71,7 @@ export class PersonDeletionService implements PersonDeleter {
       detail: isApplied
         ? "The person is deleted, with its properties, distinct ids and cohort memberships."
         : "The deletion is on disk and is applied after the events before it.",
-      events: serializeEvents,
+      events: eventsNotice,
       backups: getBackups(dataDir),
     };
   }

@@ -135,7 +135,7 @@ export interface Attempt {
   status: number | null;
   error: string | null;
   durationMs: number;
-  /** A retry is pointless, because the receiver is gone or the webhook is off. */
+  /** A retry is pointless: the receiver unsubscribed or the webhook is off. */
   isFinal?: boolean;
   /** Delay that the receiver asked for. */
   retryAfterMs?: number;

@@ -47,7 +47,7 @@ export interface InsightDeps {
   insights?: InsightQueries;
 }
 
-/** For whom and how an insight is computed. */
+/** Context of an insight's computation. */
 export interface ComputeOptions {
   project: Project;
   limits: KeyRestrictions;

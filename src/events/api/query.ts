@@ -124,7 +124,7 @@ const Body = object({
   name: optional(anyJson({ description: "Accepted for compatibility; ignored." })),
 });
 
-/** Kinds of queries that other modules compute. The result has members of its own. */
+/** Kinds of queries that other modules compute, with result types of their own. */
 export type QueryKinds = Readonly<Record<string, QueryKind>>;
 export type QueryKind = (
   query: JsonObject,

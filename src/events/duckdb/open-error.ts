@@ -74,7 +74,7 @@ export function isInvalidated(error: unknown): boolean {
   return /^FATAL Error: /.test(duckDbMessage(error));
 }
 
-/** The file may be corrupt, or DuckDB has a bug: the error does not tell which. */
+/** The file may be corrupt, or DuckDB has a bug: the error does not show which. */
 export function isAmbiguous(error: unknown): boolean {
   return /^(?:FATAL|INTERNAL) Error: /.test(duckDbMessage(error)) && !isInnocent(error);
 }

@@ -149,7 +149,7 @@ export class PropertyColumns {
   }
 }
 
-/** Deterministic by name, so that a re-added column is never taken for another property's. */
+/** Deterministic by name, so that a re-added column is never mistaken for another property's. */
 function columnName(name: string): string {
   return `property_${new Bun.CryptoHasher("sha256").update(name).digest("hex").slice(0, 32)}`;
 }

@@ -99,7 +99,7 @@ class Generation {
   readonly early: Early[] = [];
   private slots = new Int32Array(2 * firstSlots);
   private count = 0;
-  /** A UUID did not fit and is missing here, so every lookup may be that one. */
+  /** A UUID did not fit: a failed lookup proves nothing. */
   private isBlind = false;
 
   constructor(

@@ -37,7 +37,7 @@ export class MetricSqlBuilder {
     return name;
   }
 
-  /** The column of `found` that tells whether an event is one of the source. */
+  /** Column of `found`: whether an event belongs to the source. */
   match(source: MetricSource): string {
     const sql = getConditions(this.store, source, {}).join(" AND ");
     const column = `e.${this.column(`coalesce((${sql}), false)`)}`;

@@ -17,7 +17,7 @@ const products: Record<string, Operation> = {
 
 const tokens = /\s*(?:(\d+(?:\.\d+)?|\.\d+)|([A-Za-z])(?![A-Za-z0-9_])|([-+*/%()]))\s*/y;
 
-/** The formula over so many series; undefined if it is invalid. */
+/** Parses a formula over `seriesCount` series; undefined if it is invalid. */
 export function parseFormula(text: string, seriesCount: number): Expression | undefined {
   if (text.length > formulaLengthMax) return undefined;
   const found = getTokens(text);

@@ -32,7 +32,7 @@ export function isNumeric(node: Node): boolean {
 
 const isBoolean = (node: Node): boolean => node.class === "CAST" && typeName(node.cast_type) === "BOOLEAN";
 
-/** An expression where it stands. */
+/** Position of an expression in the tree. */
 type Slot = [parent: Node | Node[], name: string];
 
 const at = ([parent, name]: Slot): Node => (parent as Node)[name] as Node;

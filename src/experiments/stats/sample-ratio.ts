@@ -21,7 +21,7 @@ const mismatchBelow = 0.001;
 const personsMin = 100;
 const expectedMin = 5;
 
-/** @returns undefined when there are too few persons to tell */
+/** @returns undefined if there are too few persons for a conclusion */
 export function testSampleRatio(periods: readonly ExposurePeriod[]): SampleRatio | undefined {
   let chiSquared = 0;
   let df = 0;

@@ -14,7 +14,7 @@ type Cohorts = ReadonlyMap<number, CohortDefinition>;
 
 const depthMax = 100;
 /** Replaces a group that matches no user: to most SDKs a group without members matches every user. */
-const noPersons = "nobody";
+const noPersons = "no_users";
 /** Every SDK reads this as matching every user. */
 const everybody: JsonObject = { type: "AND", values: [] };
 /** The operators that every SDK supports: a cohort with any other makes some SDKs reject all definitions. */

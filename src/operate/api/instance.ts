@@ -18,7 +18,7 @@ export interface InstanceDeps extends BackupDeps {
   runChecks: () => Promise<Static<typeof DoctorBody>>;
   uploads: Pick<ImportUploads, "list">;
   requests: Pick<RequestLog, "recentRejections">;
-  /** Resolves when HTTP workers have reported what they counted; absent: there are none. */
+  /** Resolves when the HTTP workers have reported their counts; absent without workers. */
   collectFigures?: () => Promise<void>;
 }
 

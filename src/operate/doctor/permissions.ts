@@ -77,7 +77,7 @@ function complaintAbout(path: string, of: Walk): { kind: string; finding: Findin
   if (!isTop && stats.uid !== of.user) {
     const message = `${path} belongs to the user ${stats.uid}, the other files to the user ${of.user}.`;
     const hint = `Run: chown -R ${of.user} ${shellWord(of.dataDir)}`;
-    // Root can access the files anyway.
+    // Root can access the files regardless.
     const finding = (of.user === 0 ? warning : failure)("permissions", message, hint);
     return { kind: `user ${stats.uid}`, finding };
   }

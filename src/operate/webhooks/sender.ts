@@ -176,7 +176,7 @@ export class WebhookSender {
       isDelivered: false,
       status,
       error: `The receiver answered ${status}.${reason}`,
-      // Gone: the receiver does not want it any more.
+      // 410 Gone: the receiver unsubscribed.
       isFinal: status === 410,
       retryAfterMs,
     };

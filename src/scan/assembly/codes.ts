@@ -1,4 +1,4 @@
-/** Characters that mean something in JSON, AssemblyScript. */
+/** Character codes of JSON, AssemblyScript. */
 
 export const newline: u8 = 10;
 export const quote: u8 = 34;

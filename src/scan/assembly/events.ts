@@ -1,4 +1,4 @@
-/** Finds the events of a request and the parts of each that mean something, AssemblyScript. */
+/** Finds the events of a request and the members of each that ingestion needs, AssemblyScript. */
 
 import { closeBrace, closeBracket, comma, letterF, letterN, letterT, openBrace, openBracket } from "./codes";
 import { Has, isPlainString, isUuid, isVisible, Item, itemBytes, recordId } from "./item";
@@ -19,7 +19,7 @@ import {
 import * as names from "./names";
 import { endOfProperties, forgetOwnToken, ownToken, ownTokenEnd } from "./properties";
 
-/** What was found out about the whole request: read by `scanner.ts`. */
+/** Facts about the whole request, read by `scanner.ts`. */
 const bodyAt: usize = 64;
 const bodyItems: usize = bodyAt;
 const bodyToken: usize = bodyAt + 4;
@@ -28,13 +28,13 @@ const bodySentAt: usize = bodyAt + 12;
 const bodySentAtEnd: usize = bodyAt + 16;
 const bodyIsHistorical: usize = bodyAt + 20;
 
-/** What is around the events of a batch is noted as an event as well. */
+/** The members around a batch are recorded like an event's. */
 const rootAt: usize = 512;
 
 let tableAt: usize = 0;
 let itemsMax: i32 = 0;
 let items: i32 = 0;
-/** The key of the first event that has one. */
+/** The project key of the first event that has one. */
 let itemToken: usize = 0;
 let itemTokenEnd: usize = 0;
 let doTokensDiffer: bool = false;
@@ -42,9 +42,9 @@ let doTokensDiffer: bool = false;
 /**
  * Reads a request.
  *
- * @param text  its bytes, which are known to be UTF-8, and 16 zeros.
- * @param table where its events are noted.
- * @returns how many there are; 0 when it has to go the slow road.
+ * @param text  its UTF-8 bytes, followed by 16 zero bytes.
+ * @param table receives the events.
+ * @returns the number of events; 0 if the request needs the slow path.
  */
 export function read(text: usize, length: i32, table: usize, countMax: i32): i32 {
   tableAt = table;
@@ -70,7 +70,7 @@ export function read(text: usize, length: i32, table: usize, countMax: i32): i32
   return items;
 }
 
-/** The events of an array, of which there has to be one. */
+/** The events of an array; an empty array needs the slow path. */
 function endOfItems(at: usize): usize {
   at = skipSpace(at + 1);
   while (true) {
@@ -86,7 +86,7 @@ function endOfItems(at: usize): usize {
   }
 }
 
-/** @param isRoot it is the whole request: an event, or what is around a batch of them. */
+/** @param isRoot the item is the whole request: an event, or the object around a batch. */
 function endOfItem(at: usize, item: usize, isRoot: bool): usize {
   memory.fill(item, 0, Item.firstCut);
   startItem();
@@ -124,7 +124,7 @@ function endOfItem(at: usize, item: usize, isRoot: bool): usize {
       if (at == 0) return 0;
       if (name == names.token || name == names.apiKey || name == names.dollarToken) {
         if (token != 0 || !isPlainString(start, at)) return 0;
-        // Next to a batch, it is no key.
+        // Next to a batch, it is not a project key.
         if (isRoot && name == names.dollarToken) return 0;
         token = start + 1;
         tokenEnd = at - 1;
@@ -133,7 +133,7 @@ function endOfItem(at: usize, item: usize, isRoot: bool): usize {
         store<u32>(bodySentAt, <u32>(start + 1));
         store<u32>(bodySentAtEnd, <u32>(at - 1));
       } else if (name == names.historicalMigration) {
-        // Of single events in a list, the slow road compares them.
+        // For a list of single events, the slow path compares the keys.
         if (!isRoot) return 0;
         if (code != letterT && code != letterF) return 0;
         store<u32>(bodyIsHistorical, code == letterT ? 1 : 0);
@@ -170,7 +170,7 @@ function endOfItem(at: usize, item: usize, isRoot: bool): usize {
   return at;
 }
 
-/** Whether there is a warning in `missing-data.ts` about it. */
+/** Whether `missing-data.ts` has a warning for the event. */
 function lacksData(item: usize): bool {
   const has = load<u32>(item, Item.has);
   if ((load<u32>(item, Item.needs) & ~has) != 0) return true;
@@ -195,11 +195,11 @@ function recordMember(item: usize, name: i32, start: usize, end: usize): void {
       store<u32>(item, <u32>(start + 1), Item.name);
       store<u32>(item, <u32>(end - 1), Item.nameEnd);
       const length = <u32>(end - start - 2);
-      // `survey sent` and its like.
+      // Events such as `survey sent`.
       if (length > 7 && load<u32>(start, 1) == 0x76727573) break;
       const kind = names.numberOf(start + 1, length, hashOf(start + 1, length));
       if (kind == names.slowPathEvent) break;
-      // Of the names of members, one is a name of events as well.
+      // One member name is also the name of an event.
       const isProfileEvent = kind == names.profileEvent || kind == names.set || kind == names.aliasEvent;
       if (isProfileEvent) store<u32>(item, 1, Item.isProfileEvent);
       if (kind == names.set) store<u32>(item, Has.change, Item.needs);

@@ -1,4 +1,4 @@
-/** What is called from TypeScript. */
+/** Functions that TypeScript calls. */
 
 export { read } from "./events";
 export { write } from "./lines";

@@ -1,14 +1,14 @@
-/** What is noted of an event while it is read, and the checks of its parts, AssemblyScript. */
+/** The record of an event while it is read, and checks of its parts, AssemblyScript. */
 
 import { quote } from "./codes";
 import { escapes } from "./json";
 
-/** One event, 256 bytes. Places of texts; 0 for what there is none of. Strings are without their quotes. */
+/** One event, 256 bytes. Positions of texts without their quotes; 0 if absent. */
 export const itemBytes: usize = 256;
 export namespace Item {
   export const start: usize = 0;
   export const end: usize = 4;
-  /** It has something that only the slow road knows about. */
+  /** The event needs the slow path. */
   export const slowPathAt: usize = 8;
   export const isPropertyless: usize = 12;
   export const name: usize = 16;
@@ -29,14 +29,14 @@ export namespace Item {
   export const hasIp: usize = 72;
   export const hasSentAt: usize = 76;
   export const isProfileEvent: usize = 80;
-  /** What its properties have, and what its name needs: bits of `Has`. */
+  /** Which properties exist and which the event's name requires: bits of `Has`. */
   export const has: usize = 84;
   export const needs: usize = 88;
   export const cuts: usize = 92;
   export const firstCut: usize = 96;
 }
 
-/** Data without which `missing-data.ts` has a warning. */
+/** Data whose absence causes a warning of `missing-data.ts`. */
 export namespace Has {
   export const alias: u32 = 1;
   export const screenName: u32 = 2;
@@ -50,15 +50,15 @@ export function recordHas(item: usize, bit: u32): void {
   store<u32>(item, load<u32>(item, Item.has) | bit, Item.has);
 }
 
-/** A member of the properties that may have to be cut out, 24 bytes; an event has six at most. */
+/** A member of the properties that may have to be removed, 24 bytes; an event has at most six. */
 export const cutBytes: usize = 24;
 export namespace Cut {
   export const name: usize = 0;
-  /** Members before it. */
+  /** Number of members before it. */
   export const index: usize = 4;
   export const start: usize = 8;
   export const end: usize = 12;
-  /** Of the comma before it, and of the one behind it. */
+  /** Positions of the comma before it and of the comma after it. */
   export const before: usize = 16;
   export const behind: usize = 20;
 }
@@ -68,12 +68,12 @@ export function recordId(item: usize, start: usize, end: usize): void {
   store<u32>(item, <u32>(end - 1), Item.idEnd);
 }
 
-/** Whether a value is a string that is not empty and has no escapes. */
+/** Whether a value is a non-empty string without escapes. */
 export function isPlainString(start: usize, end: usize): bool {
   return load<u8>(start) == quote && escapes == 0 && end - start > 2;
 }
 
-/** Whether a string has a character other than white space, as far as a quick check shows. */
+/** Whether a string has a character other than white space. A fast check: false needs the slow path. */
 export function isVisible(start: usize, end: usize): bool {
   for (; start < end; start++) {
     const code = load<u8>(start);

@@ -1,31 +1,31 @@
 /**
- * Reads the JSON text of a request, AssemblyScript: each byte is read once, 16 at a time in strings.
+ * Scans the JSON text of a request, AssemblyScript. Reads each byte once, 16 at a time in strings.
  *
- * Every function gets the place where something begins and returns the place behind it, or 0. That stands for everything
- * that is not usual, errors among it: then the request goes the slow road (`payload.ts`), which knows all cases. So it may
- * be returned too often, never too seldom: what is accepted here is what `JSON.parse` accepts, with every name once, and
- * no name written with escapes. Behind the text stand zeros, which end everything.
+ * Every function takes the position where a token or value starts and returns the position after it, or 0. 0 means
+ * that the request needs the slow path (`payload.ts`), which handles all cases and reports errors. A false 0 is
+ * allowed, a false acceptance is not: accepted texts are valid for `JSON.parse`, without repeated or escaped member
+ * names. Zero bytes follow the text and end every loop.
  */
 
 import { backslash, closeBrace, closeBracket, colon, comma, quote } from "./codes";
 
-/** Real events have a few levels. */
+/** Real events have a few levels; deeper ones need the slow path. */
 const levelsMax: i32 = 60;
 /** As in `payload.ts`. */
 const containersMax: i32 = 1_000_000;
-/** Names that are kept to find repeated ones, within one event. */
+/** Member names stored to find repeated ones, within one event. */
 const namesMax: i32 = 512;
 const probesMax: u32 = 32;
 
-/** Where the names of an event are kept: 16 bytes each. */
+/** Address of the stored names: 16 bytes each. */
 const namesAt: usize = 4096;
 const nameSlots: u32 = 1024;
 
-/** How the last string was written: 0 without escapes, 1 with short ones, 2 with `\u` or `\/`. */
+/** Escapes of the last string: 0 none, 1 short ones, 2 `\u` or `\/`. */
 export let escapes: i32 = 0;
-/** A line break was met between two tokens. */
+/** A line break occurred between two tokens. */
 export let hasLineBreak: bool = false;
-/** A string was met that cannot be stored as it is: NUL, or half of a surrogate pair. */
+/** A string that cannot be stored unchanged occurred: it has NUL or an unpaired surrogate. */
 export let isUnstorable: bool = false;
 /** Length and hash of the last name. */
 export let nameLength: u32 = 0;
@@ -33,12 +33,12 @@ export let nameHash: u32 = 0;
 
 let containers: i32 = 0;
 let names: i32 = 0;
-/** Objects are numbered, also from one text to the next. */
+/** Objects are numbered, across texts. */
 let objects: u32 = 0;
-/** Names of objects before this one do not count any more. */
+/** Names of objects before this one are ignored. */
 let firstObject: u32 = 0;
 
-/** Before a text. */
+/** Prepares for a new text. */
 export function startString(): void {
   containers = 0;
   if (objects > 0x7000_0000) {
@@ -48,17 +48,17 @@ export function startString(): void {
   startItem();
 }
 
-/** Place of the value of the last member `$groups` inside the item; 0 without one. */
+/** Position of the value of the item's last member `$groups`; 0 if absent. */
 export let groupsAt: usize = 0;
-/** Whether the item has a member `$elements_chain` inside. */
+/** Whether the item contains a member `$elements_chain`. */
 export let hasChainInside: bool = false;
-/** `$groups` and the quote behind it. */
+/** `$groups` and the quote after it. */
 const groupsName: u64 = 0x2273_7075_6f72_6724;
-/** The beginning and the end of `$elements_chain`. */
+/** First and last eight bytes of `$elements_chain`. */
 const chainStart: u64 = 0x746e_656d_656c_6524;
 const chainEnd: u64 = 0x6e69_6168_635f_7374;
 
-/** Before an event. */
+/** Prepares for a new event. */
 export function startItem(): void {
   hasLineBreak = false;
   groupsAt = 0;
@@ -68,13 +68,13 @@ export function startItem(): void {
   names = 0;
 }
 
-/** The number of a new object; 0 when there are too many. */
+/** The number of a new object; 0 if there are too many. */
 export function startObject(): u32 {
   if (++containers > containersMax) return 0;
   return ++objects;
 }
 
-/** Place of the first byte that is no white space. */
+/** Position of the first byte that is not white space. */
 @inline
 export function skipSpace(at: usize): usize {
   return load<u8>(at) > 32 ? at : endOfSpace(at);
@@ -90,7 +90,7 @@ function endOfSpace(at: usize): usize {
   }
 }
 
-/** @param at place of the opening quote. */
+/** @param at position of the opening quote. */
 export function endOfString(at: usize): usize {
   at++;
   escapes = 0;
@@ -111,7 +111,7 @@ export function endOfString(at: usize): usize {
   }
 }
 
-/** @param at place behind the back slash. */
+/** @param at position after the backslash. */
 function endOfEscape(at: usize): usize {
   const code = load<u8>(at);
   switch (code) {
@@ -145,7 +145,7 @@ function endOfEscape(at: usize): usize {
   return at;
 }
 
-/** Four hexadecimal digits; -1 when they are not. */
+/** Value of four hexadecimal digits; -1 if invalid. */
 function hexUnit(at: usize): i32 {
   let unit = 0;
   for (let end = at + 4; at < end; at++) {
@@ -190,7 +190,7 @@ function endOfNumber(at: usize): usize {
   return at;
 }
 
-/** @param level of the value, if it is an object or an array. */
+/** @param level nesting level of the value, if it is an object or an array. */
 export function endOfValue(at: usize, level: i32): usize {
   const code = load<u8>(at);
   switch (code) {
@@ -247,14 +247,14 @@ function endOfObject(at: usize, level: i32): usize {
   }
 }
 
-/** Place of the value behind a name, which is hashed; 0 for one with escapes. */
+/** Position of the value after a name, which is hashed; 0 for a name with escapes. */
 @inline
 export function endOfName(at: usize): usize {
   const end = endOfNameItself(at);
   return end == 0 ? 0 : behindColon(end);
 }
 
-/** The same; 0 also for a name that the object has already. */
+/** Like `endOfName`; 0 also for a name that the object already has. */
 @inline
 export function endOfNewName(at: usize, object: u32): usize {
   const end = endOfNameItself(at);
@@ -277,7 +277,7 @@ function behindColon(at: usize): usize {
   return load<u8>(at) == colon ? skipSpace(at + 1) : 0;
 }
 
-/** Of the length and 16 bytes at most: names that are equal there are compared. */
+/** Hash of the length and at most 16 bytes: names with equal hashes are compared. */
 @inline
 export function hashOf(at: usize, length: u32): u32 {
   let head = load<u64>(at);
@@ -312,7 +312,7 @@ function isNew(at: usize, length: u32, object: u32): bool {
   return false;
 }
 
-/** Whether two stretches are equal. */
+/** Whether two byte ranges are equal. */
 export function isEqual(one: usize, other: usize, length: u32): bool {
   let index: u32 = 0;
   for (; index + 8 <= length; index += 8) {

@@ -1,6 +1,6 @@
 /**
- * Writes the lines of the events that `events.ts` has found, AssemblyScript: as `EntryWriter` writes them, with the
- * properties as `event-properties.ts` edits them.
+ * Writes the journal lines of the events that `events.ts` found, AssemblyScript: the same bytes as `EntryWriter`,
+ * with properties edited as in `event-properties.ts`.
  */
 
 import { closeBrace, comma, openBrace } from "./codes";
@@ -9,7 +9,7 @@ import * as names from "./names";
 import { byte, bytes, number, out, copyPart, writeAt } from "./output";
 import { instantOf, microsMax } from "./time";
 
-/** Writes a new uuid to a place. */
+/** Writes a new UUID to an address. */
 @external("host", "makeUuid")
 declare function makeUuid(at: usize): void;
 
@@ -18,7 +18,7 @@ const hourMicros: i64 = 3_600_000_000;
 const futureMicrosMax: i64 = 23 * hourMicros;
 const historicalFutureMicros: i64 = hourMicros;
 
-/** The texts that lines are made of in addition to those of events, as position and length, in the order of `scanner.ts`. */
+/** Parts of lines that do not come from events, as position and length, in the order of `scanner.ts`. */
 const partsAt: usize = 128;
 const beforeUuid = partsAt;
 const beforeMode = partsAt + 8;
@@ -27,21 +27,21 @@ const sentAt = partsAt + 24;
 const beforeName = partsAt + 32;
 const beforeId = partsAt + 40;
 const beforeTime = partsAt + 48;
-/** Four, eight bytes each: for a uuid that was created or sent, and that for each mode. */
+/** Four modes, eight bytes each: generated and sent UUID, each with and without a person profile. */
 const modes = partsAt + 56;
 const noChain = partsAt + 88;
 const beforeProperties = partsAt + 96;
 
-/** Where writing has come to: for `scanner.ts`. */
+/** Address of the end of the output, for `scanner.ts`. */
 const outEndAt: usize = 96;
-/** More than a line takes in addition to the event's strings, which it contains twice at most. */
+/** Upper limit of a line without the event's strings, which it contains at most twice. */
 const frameBytes: usize = 1024;
 
 /**
- * Writes lines, one behind the other, as far as there is room, and up to the first event that only the slow road can write.
+ * Writes consecutive lines until the output is full or an event needs the slow path.
  *
- * @param ends gets the end of each line.
- * @returns the number of the event that is next.
+ * @param ends receives the end of each line.
+ * @returns the index of the next event.
  */
 export function write(
   table: usize,
@@ -83,7 +83,7 @@ function writeLine(item: usize, received: i64, skew: i64, isHistorical: bool, is
     writeAt(out + 36);
   }
   copyPart(beforeName);
-  // With their quotes.
+  // Including the quotes.
   bytes(load<u32>(item, Item.name) - 1, load<u32>(item, Item.nameEnd) - load<u32>(item, Item.name) + 2);
   copyPart(beforeId);
   bytes(load<u32>(item, Item.id) - 1, load<u32>(item, Item.idEnd) - load<u32>(item, Item.id) + 2);
@@ -117,7 +117,7 @@ function realtime(item: usize, received: i64, skew: i64): i64 {
   return time > received + futureMicrosMax ? -1 : time;
 }
 
-/** -1 without a timestamp, or for an invalid or unusual one. */
+/** -1 without a timestamp, or for one that this reader does not parse. */
 function claimedTime(item: usize): i64 {
   const at = load<u32>(item, Item.timestamp);
   return at == 0 ? -1 : instantOf(at, load<u32>(item, Item.timestampEnd) - at);
@@ -147,7 +147,7 @@ function properties(item: usize, isPropertyless: bool, isAnonymous: bool): void 
   for (let index: u32 = 0; index < cuts; index++) {
     const cut = item + Item.firstCut + <usize>index * cutBytes;
     if (!isCut(load<u32>(cut, Cut.name), isPropertyless, isAnonymous)) continue;
-    // With the comma before it, or the one behind it when nothing is kept before it.
+    // With the comma before it, or the comma after it if no member remains before it.
     const isFirst = load<u32>(cut, Cut.index) == done;
     const behind = load<u32>(cut, Cut.behind);
     bytes(from, (isFirst ? load<u32>(cut, Cut.start) : load<u32>(cut, Cut.before)) - from);
@@ -157,7 +157,7 @@ function properties(item: usize, isPropertyless: bool, isAnonymous: bool): void 
   const isEmpty = load<u32>(item, Item.members) == done;
   bytes(from, end - 1 - from);
   if (more(item, isAnonymous, isEmpty) && isEmpty) {
-    // Without the white space of what was cut.
+    // Removes the white space that surrounded the removed members.
     writeAt(begin);
     byte(openBrace);
     more(item, isAnonymous, true);
@@ -178,7 +178,7 @@ function isCut(name: i32, isPropertyless: bool, isAnonymous: bool): bool {
   }
 }
 
-/** What the request adds. @returns whether there is anything. */
+/** Writes the properties that the request adds. @returns whether it adds any. */
 function more(item: usize, isAnonymous: bool, isFirst: bool): bool {
   const begin = out;
   if (!isAnonymous && load<u32>(item, Item.hasIp) == 0 && load<u32>(ip, 4) != 0) {

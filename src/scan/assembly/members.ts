@@ -1,6 +1,6 @@
 /**
- * Finds the members of a JSON object, AssemblyScript: for those who look at a few of them, and compare others with what they
- * know, without making values. Names are numbered; the numbers are kept from one object to the next.
+ * Finds the members of a JSON object without creating values, AssemblyScript: for readers that need a few members and
+ * compare the others with earlier objects. Names are numbered, with the same numbers for all objects.
  */
 
 import { closeBrace, comma, openBrace, openBracket, quote } from "./codes";
@@ -23,16 +23,16 @@ const memberBytes: usize = 16;
 const memberName: usize = 0;
 const memberAt: usize = 4;
 const memberEnd: usize = 8;
-/** The number of its value, and in the lowest bit whether its text is the one that `JSON.stringify` would write. */
+/** The number of its value; the lowest bit is set if its text is what `JSON.stringify` would write. */
 const memberValue: usize = 12;
 
-/** Names by hash: hash, place, length, and the number plus one; 16 bytes each. Behind them stand the names themselves. */
+/** Names by hash: hash, position, length and the number plus one, 16 bytes each; then the names themselves. */
 const nameSlots: u32 = 16_384;
 const namesMax: u32 = 8_000;
 const nameBytesMax: usize = 512 * 1024;
 const nameLengthMax: u32 = 200;
 const probesMax: u32 = 32;
-/** Longer whole numbers may be written otherwise than they were sent. */
+/** `JSON.stringify` may write longer integers differently than they were sent. */
 const digitsMax: usize = 15;
 
 let namesAt: usize = 0;
@@ -41,12 +41,12 @@ let textsEnd: usize = 0;
 let known: u32 = 0;
 let shape: u32 = 0;
 
-/** Bytes that names take. */
+/** Size of the tables of names in bytes. */
 export function nameBytes(): i32 {
   return <i32>(((<usize>nameSlots) << 4) + nameBytesMax);
 }
 
-/** Forgets all names. @param at where there is room for `nameBytes`. */
+/** Clears all names. @param at address of `nameBytes` free bytes. */
 export function startNames(at: usize): void {
   namesAt = at;
   textsAt = at + ((<usize>nameSlots) << 4);
@@ -55,28 +55,28 @@ export function startNames(at: usize): void {
   memory.fill(at, 0, (<usize>nameSlots) << 4);
 }
 
-/** A hash of the names of the last object, in their order. */
+/** Hash of the names of the last object, in their order. */
 export function shapeHash(): u32 {
   return shape;
 }
 
-/** How many names are known. */
+/** Number of known names. */
 export function knownNames(): u32 {
   return known;
 }
 
-/** Where the known names end, which stand one behind the other, a line each. */
+/** End of the known names, one per line. */
 export function namesEnd(): usize {
   return textsEnd;
 }
 
 /**
- * Notes the members of an object.
+ * Records the members of an object.
  *
- * @param at    its first byte; behind `end` there are 16 bytes that can be read.
- * @param table where they are noted, 16 bytes each, up to `tableEnd`.
- * @returns how many there are; -1 for what is not usual: names twice or with escapes, very many, very deep ones, texts that
- *          cannot be stored, anything that is no JSON object.
+ * @param at    its first byte; 16 bytes after `end` must be readable.
+ * @param table receives the members, 16 bytes each, up to `tableEnd`.
+ * @returns their number; -1 if the text needs the slow path: repeated or escaped names, too many members or levels,
+ *          strings that cannot be stored, or no JSON object.
  */
 export function members(at: usize, end: usize, table: usize, tableEnd: usize): i32 {
   startString();
@@ -110,7 +110,7 @@ export function members(at: usize, end: usize, table: usize, tableEnd: usize): i
   return -1;
 }
 
-/** The value was read just now. */
+/** The value is the last one read. */
 @inline
 function isCanonical(at: usize, end: usize): bool {
   const code = load<u8>(at);
@@ -119,7 +119,7 @@ function isCanonical(at: usize, end: usize): bool {
   return code > 57 || isWholeNumber(at, end);
 }
 
-/** Without sign for zero, fraction and exponent. */
+/** Without fraction, exponent and negative zero. */
 function isWholeNumber(at: usize, end: usize): bool {
   if (load<u8>(at) == 45) {
     at++;
@@ -132,7 +132,7 @@ function isWholeNumber(at: usize, end: usize): bool {
   return true;
 }
 
-/** The number of a name, a new one if it is new; -1 when there are too many, or it is too long. */
+/** The number of a name, new if unknown; -1 if the table is full or the name too long. */
 function numberOf(at: usize, length: u32, hash: u32): i32 {
   if (length > nameLengthMax) return -1;
   for (let probe: u32 = 0; probe < probesMax; probe++) {

@@ -1,12 +1,14 @@
-/** Tables of names, each with a number other than 0, AssemblyScript. Zeros are an empty one. */
+/** Hash tables of names, each with a number other than 0, AssemblyScript. Zero bytes are an empty table. */
 
 import { hashOf, isEqual } from "./json";
 
-/** Eight bytes each: place and length of a name, and its number. */
+/** Eight bytes each: position, length and number of a name. */
 const slots: u32 = 256;
 export const tableBytes: usize = (<usize>slots) << 3;
 
-/** Adds a name, whose text stays where it is: fewer than there are slots, or nothing is ever found missing. */
+/**
+ * Adds a name without copying its text. At least one slot must stay free, or a search for an unknown name never ends.
+ */
 export function addName(table: usize, at: usize, length: u32, number: u32): void {
   let slot = hashOf(at, length) & (slots - 1);
   while (load<u16>(table + (slot << 3), 6) != 0) slot = (slot + 1) & (slots - 1);
@@ -16,7 +18,7 @@ export function addName(table: usize, at: usize, length: u32, number: u32): void
   store<u16>(place, <u16>number, 6);
 }
 
-/** The number of a name, 0 when it is not there. @param hash from `hashOf` */
+/** The number of a name; 0 if unknown. @param hash from `hashOf` */
 @inline
 export function findName(table: usize, at: usize, length: u32, hash: u32): u32 {
   let slot = hash & (slots - 1);

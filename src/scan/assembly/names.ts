@@ -1,4 +1,4 @@
-/** The names that mean something in a request, AssemblyScript: each has a number, and is found by its hash. */
+/** Names with a meaning in a request, AssemblyScript: each has a number and is found by its hash. */
 
 import { addName, findName, tableBytes } from "./name-table";
 import { writeText } from "./output";
@@ -27,29 +27,29 @@ export const elementsChain = 21;
 export const sessionId = 22;
 export const processPersonProfile = 23;
 export const ignoreSentAt = 24;
-/** Names of events that are not simply stored. */
+/** Events that need the slow path. */
 export const slowPathEvent = 25;
-/** The same, when the event leaves persons alone. */
+/** Events that need the slow path unless they are anonymous. */
 export const profileEvent = 26;
 export const alias = 27;
 export const screenName = 28;
 export const groups = 29;
-/** Names of events that need a property; those that need an alias are profile events, too. */
+/** Events that require a property; those that require an alias are also profile events. */
 export const screenEvent = 30;
 export const aliasEvent = 31;
 
 const table: usize = 1024;
-/** The names themselves. */
+/** The texts of the names. */
 let textEnd: usize = table + tableBytes;
 
 function know(name: string, number: i32): void {
   const length = writeText(textEnd, name);
   addName(table, textEnd, length, number);
-  // Eight bytes are read of short ones, too.
+  // At least eight bytes are read, also of shorter names.
   textEnd += max<u32>(length, 8);
 }
 
-/** The number of a name; 0 for one that means nothing. */
+/** The number of a name; 0 for a name without a meaning. */
 export function numberOf(at: usize, length: u32, hash: u32): i32 {
   return <i32>findName(table, at, length, hash);
 }

@@ -1,4 +1,4 @@
-/** Where something is written, AssemblyScript: one place that moves on. There has to be room for 16 bytes more. */
+/** Output position, AssemblyScript. 16 bytes after the output must be writable. */
 
 export let out: usize = 0;
 
@@ -11,12 +11,12 @@ export function byte(code: u8): void {
   out++;
 }
 
-/** A text whose place and length stand at `at`. */
+/** Copies a text whose position and length are at `at`. */
 export function copyPart(at: usize): void {
   bytes(load<u32>(at), load<u32>(at, 4));
 }
 
-/** Copies sixteen at a time, and so a few too many. */
+/** Copies 16 bytes at a time, so up to 15 bytes more. */
 export function bytes(from: usize, length: usize): void {
   let to = out;
   out += length;
@@ -39,7 +39,7 @@ export function number(value: i64): void {
   } while (value != 0);
 }
 
-/** Writes an ASCII text to another place. @returns its length */
+/** Writes an ASCII text to an address. @returns its length */
 export function writeText(at: usize, text: string): u32 {
   const length = <u32>text.length;
   for (let index: u32 = 0; index < length; index++) store<u8>(at + index, <u8>text.charCodeAt(index));

@@ -1,20 +1,20 @@
-/** Finds the properties of an event that mean something to its line, AssemblyScript. */
+/** Finds the properties of an event that affect its journal line, AssemblyScript. */
 
 import { closeBrace, comma, letterF, letterT, openBrace, openBracket, quote } from "./codes";
 import { Cut, cutBytes, Has, isPlainString, isVisible, Item, recordHas, recordId } from "./item";
 import { startObject, endOfNewName, endOfValue, escapes, nameHash, nameLength, skipSpace } from "./json";
 import * as names from "./names";
 
-/** The key among the properties of the event that is being read. */
+/** The project key among the current event's properties. */
 export let ownToken: usize = 0;
 export let ownTokenEnd: usize = 0;
 
-/** Before an event. */
+/** Prepares for a new event. */
 export function forgetOwnToken(): void {
   ownToken = 0;
 }
 
-/** @returns the place behind them; 0 when the request has to go the slow road. */
+/** @returns the position after the properties; 0 if the request needs the slow path. */
 export function endOfProperties(at: usize, item: usize): usize {
   const object = startObject();
   if (object == 0) return 0;
@@ -45,7 +45,7 @@ export function endOfProperties(at: usize, item: usize): usize {
           store<u32>(openCut, 0, Cut.behind);
         }
       } else if (load<u64>(nameAt) << 8 == 0x5f70756f7267_2400) {
-        // `$group_0` and its like.
+        // `$group_0` to `$group_4`.
         store<u32>(item, 1, Item.slowPathAt);
       }
       members++;
@@ -80,12 +80,12 @@ function canBeCut(name: i32): bool {
   }
 }
 
-/** @returns whether the request can continue. */
+/** @returns false if the request needs the slow path. */
 function recordProperty(item: usize, name: i32, start: usize, end: usize): bool {
   const code = load<u8>(start);
   switch (name) {
     case names.distinctId:
-      // The one next to the properties comes first, wherever it stands.
+      // The member next to the properties takes precedence, wherever it occurs.
       if (load<u32>(item, Item.id) != 0) return true;
       if (!isPlainString(start, end) || !isVisible(start + 1, end - 1)) break;
       recordId(item, start, end);
@@ -111,7 +111,7 @@ function recordProperty(item: usize, name: i32, start: usize, end: usize): bool 
       return true;
     case names.sessionId:
       if (code != quote) return true;
-      // Upper case and escapes may have to be changed.
+      // Capitals and escapes may need normalization.
       if (escapes != 0 || hasCapital(start, end)) break;
       return true;
     case names.processPersonProfile:

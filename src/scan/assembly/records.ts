@@ -1,8 +1,8 @@
 /**
- * Reads the lines of a file of records, one event each, and copies those that are usual, AssemblyScript.
+ * Reads the lines of an import file, one record each, and converts simple records to events, AssemblyScript.
  *
- * What the members of a record mean depends on the file: the import says it beforehand. Whatever is not usual is left to
- * it, so that rules about records stand there.
+ * The import declares what the members of a record mean in the format of its file. All other records are left to the
+ * import, which contains the rules for records.
  */
 
 import { closeBrace, comma, letterN, newline, openBrace, openBracket, quote } from "./codes";
@@ -27,7 +27,7 @@ import * as names from "./names";
 import { byte, bytes, out, copyPart, writeAt, writeText } from "./output";
 import { instantOf } from "./time";
 
-/** What a member of a record is to the event; as in `record-copier.ts`. */
+/** Meaning of a record's member for the event; as in `record-copier.ts`. */
 const eventMember: u32 = 1;
 const idMember: u32 = 2;
 const uuidMember: u32 = 3;
@@ -36,48 +36,48 @@ const propertiesMember: u32 = 5;
 const chainMember: u32 = 6;
 const otherUuidMember: u32 = 7;
 const members: u32 = 8;
-/** It carries something of the event in another form: a record in which it has a value is not usual. */
+/** It repeats a part of the event in another form: a record where it has a value needs the slow path. */
 const isCarried: u32 = 8;
-/** It is no property; with the other one, only in records that have all marks. Unknown members are properties. */
+/** It is not a property; `isLeftOutWithMarks`: only in records with all marks. Unknown members are properties. */
 const isLeftOut: u32 = 16;
 const isLeftOutWithMarks: u32 = 32;
-/** Above this stands the bit of a mark. */
+/** From here on: the bit of a mark. */
 const markShift: u32 = 6;
 const marksMax: u32 = 15;
-/** Above this stands the number of an omitted member, from 1 to 63: which of them have a value is reported per line. */
+/** From here on: the number of an omitted member, 1 to 63. Each line reports which of them have a value. */
 const omittedShift: u32 = 10;
 const omittedMax: u32 = 63;
 /** As in `event-draft.ts`. */
 const groupTypesMax: u32 = 5;
 
-/** Members and what they are; their names; and then the texts around the parts of an event. */
+/** Members with their meanings, their names, and the texts around the parts of an event. */
 const table: usize = 48 * 1024;
 const namesAt: usize = table + tableBytes;
 const partsAt: usize = 63 * 1024;
 
-/** Where the values of a record begin and end, by what they are to the event. */
+/** Start and end of a record's values, by meaning. */
 const placesAt: usize = 512;
 
 /**
- * A line: where its text begins and ends, where the event that was copied from it does (0 for none), and a bit for each omitted
- * member that has a value.
+ * A line: start and end of its text, start and end of the event copied from it (0 if none), and a bit for each
+ * omitted member with a value.
  */
 const lineBytes: usize = 24;
-/** Where reading and writing have come to: for `record-copier.ts`. */
+/** Addresses of the end of the input read and of the output, for `record-copier.ts`. */
 const readEndAt: usize = 96;
 const outEndAt: usize = 100;
-/** More than what stands around the parts of an event. */
+/** Upper limit of the texts around the parts of an event. */
 const frameBytes: usize = 256;
 
 let namesEnd: usize = namesAt;
 let partsEnd: usize = partsAt;
 let knownMarks: u32 = 0;
 let isTimeFreeWithMarks: bool = false;
-/** The omitted member that has the uuid where `uuid` is missing. */
+/** The omitted member that contains the UUID if `uuid` is missing. */
 let otherUuidBit: u64 = 0;
 let omittedBits: u64 = 0;
 
-/** Notes what stands around a part of an event. */
+/** Stores a text around a part of an event. */
 function around(text: string): usize {
   const at = partsEnd;
   const length = writeText(at + 8, text);
@@ -93,7 +93,7 @@ const beforeTime = around(',"timestamp":');
 const beforeProperties = around(',"properties":');
 const beforeChain = around('"$elements_chain":');
 
-/** Forgets all members. @param isTimeFree records that have all marks may be of any time in the past. */
+/** Clears all members. @param isTimeFree records with all marks may have any time in the past. */
 export function startMembers(isTimeFree: bool): void {
   memory.fill(table, 0, tableBytes);
   namesEnd = namesAt;
@@ -102,9 +102,9 @@ export function startMembers(isTimeFree: bool): void {
   isTimeFreeWithMarks = isTimeFree;
 }
 
-/** Makes a member known. @returns whether there was room. */
+/** Declares a member. @returns false if the table is full. */
 export function knowMember(name: usize, length: u32, meaning: u32): bool {
-  // Eight bytes are read of short ones, too.
+  // At least eight bytes are read, also of shorter names.
   if (namesEnd + max<u32>(length, 8) > partsAt) return false;
   memory.copy(namesEnd, name, length);
   addName(table, namesEnd, length, meaning);
@@ -115,12 +115,12 @@ export function knowMember(name: usize, length: u32, meaning: u32): bool {
 }
 
 /**
- * Reads lines, and writes the events of those that are usual one behind the other, with a comma behind each.
+ * Reads lines and writes the events of simple records, each followed by a comma.
  *
- * @param text     UTF-8, and 16 zeros.
- * @param table    what becomes of each line.
- * @param earliest epoch microseconds: earlier and later events are not usual.
- * @returns how many lines were read.
+ * @param text     UTF-8, followed by 16 zero bytes.
+ * @param table    receives the result of each line.
+ * @param earliest epoch microseconds: records with earlier or later times need the slow path.
+ * @returns the number of lines read.
  */
 export function copyRecords(
   text: usize,
@@ -163,7 +163,7 @@ export function copyRecords(
   return count;
 }
 
-/** The beginning of the next line, when there is nothing but white space before it; else 0. */
+/** The start of the next line if only white space precedes it; else 0. */
 function endOfLine(at: usize, end: usize): usize {
   while (at < end) {
     const code = load<u8>(at);
@@ -174,7 +174,7 @@ function endOfLine(at: usize, end: usize): usize {
   return end;
 }
 
-/** The next line break, else the end. */
+/** The next line break, or the end. */
 function endOfText(at: usize, end: usize): usize {
   for (; at < end; at += 16) {
     const mask = i8x16.bitmask(i8x16.eq(v128.load(at), i8x16.splat(newline)));
@@ -183,7 +183,7 @@ function endOfText(at: usize, end: usize): usize {
   return end;
 }
 
-/** @returns the place behind the record; 0 when it is not usual. */
+/** @returns the position after the record; 0 if it needs the slow path. */
 function copyRecord(at: usize, outputEnd: usize, earliest: i64, latest: i64): usize {
   startItem();
   memory.fill(placesAt, 0, members << 3);
@@ -211,10 +211,10 @@ function copyRecord(at: usize, outputEnd: usize, earliest: i64, latest: i64): us
     if ((meaning & isLeftOutWithMarks) != 0) needsMarks = true;
     marks |= (meaning >> markShift) & marksMax;
     const bit = omittedBit(meaning);
-    // Of a repeated name the last one counts.
+    // The last of repeated names applies.
     omittedBits = isFilled ? omittedBits | bit : omittedBits & ~bit;
     at = skipSpace(at);
-    // What is behind this line is no part of the record.
+    // Text after the line is not part of the record.
     if (hasLineBreak) return 0;
     const next = load<u8>(at);
     if (next == closeBrace) break;
@@ -225,14 +225,14 @@ function copyRecord(at: usize, outputEnd: usize, earliest: i64, latest: i64): us
   if (isUnstorable || out + (at - start) + frameBytes > outputEnd) return 0;
   const hasMarks = knownMarks != 0 && marks == knownMarks;
   if (needsMarks && !hasMarks) return 0;
-  // Records with all marks come from this product, which has no limit.
+  // Records with all marks were exported by Flagkeep and have no time limit.
   if (groupsAt != 0 && !hasMarks && hasManyMembers(groupsAt)) return 0;
-  // Which of the two chains counts depends on whether they have a value.
+  // Which of the two chains applies depends on whether they have a value.
   if (hasChainInside && startOf(chainMember) != 0) return 0;
   return write(earliest, latest, isTimeFreeWithMarks && hasMarks) ? at : 0;
 }
 
-/** Whether an object that was read before has more members than an imported event has groups. */
+/** Whether an object that was already read has more members than an imported event may have groups. */
 function hasManyMembers(at: usize): bool {
   if (load<u8>(at) != openBrace) return false;
   at = skipSpace(at + 1);
@@ -260,7 +260,7 @@ function hasValue(start: usize, end: usize): bool {
   return skipSpace(start + 1) + 1 < end;
 }
 
-/** Of a repeated name the last one counts, as in JSON.parse. @returns whether the record can still be usual. */
+/** The last of repeated names applies, as in JSON.parse. @returns false if the record needs the slow path. */
 function recordMember(member: u32, start: usize, end: usize): bool {
   const place = placesAt + (member << 3);
   store<u32>(place, <u32>start);
@@ -293,7 +293,7 @@ function write(earliest: i64, latest: i64, isTimeFree: bool): bool {
   const isWhole =
     startOf(uuid) != 0 && startOf(eventMember) != 0 && startOf(idMember) != 0 && startOf(propertiesMember) != 0;
   const time = startOf(timeMember);
-  // `2026-…`: what is a number is read in another way.
+  // A number has other rules than `2026-…`.
   if (!isWhole || time == 0 || load<u8>(time, 5) != 45) return false;
   const micros = instantOf(time + 1, <i32>(endOf(timeMember) - time - 2));
   const first = isTimeFree ? 0 : earliest;
@@ -312,7 +312,7 @@ function write(earliest: i64, latest: i64, isTimeFree: bool): bool {
   return true;
 }
 
-/** With the chain of elements that stands next to them. */
+/** Writes the properties, including the chain of elements that is next to them in the record. */
 function properties(): void {
   const start = startOf(propertiesMember);
   const chain = startOf(chainMember);

@@ -1,15 +1,15 @@
-/** Reads the times of events, AssemblyScript: the usual forms here, all others by `parseInstant`. */
+/** Parses the times of events, AssemblyScript: frequent forms here, all others with `parseInstant`. */
 
-/** Epoch microseconds of a text of any form; NaN when it is no time. */
+/** Epoch microseconds of a text of any form; NaN if it is not a time. */
 @external("host", "timeOf")
 declare function timeOf(text: usize, length: i32): f64;
 
-/** In the year 2255; numbers up to here are whole in JavaScript, too. */
+/** In the year 2255; integers up to here are exact in JavaScript. */
 export const microsMax: i64 = 9_000_000_000_000_000;
 const dayMicros: i64 = 86_400_000_000;
 const minuteMicros: i64 = 60_000_000;
 
-/** Epoch microseconds; -1 for what is no time, and for one that is not usual. */
+/** Epoch microseconds; -1 if the text is not a time, or one that needs the slow path. */
 export function instantOf(at: usize, length: i32): i64 {
   const parsed = fastTime(at, at + length);
   if (parsed >= 0) return parsed;
@@ -61,7 +61,7 @@ function hasForm(at: usize): bool {
 
 const noZone = 10_000;
 
-/** Minutes east of Greenwich: of nothing, `Z` or `+01:00`, up to the end. */
+/** Minutes east of Greenwich of the rest of the text: empty, `Z` or `+01:00`. */
 function zoneMinutes(at: usize, end: usize): i32 {
   if (at == end) return 0;
   const sign = load<u8>(at);
@@ -84,7 +84,7 @@ function isDigit(at: usize): bool {
   return code >= 48 && code <= 57;
 }
 
-/** -1 when one is none. */
+/** -1 if a character is not a digit. */
 function digits(at: usize, count: i32): i32 {
   let value = 0;
   for (let index = 0; index < count; index++) {

@@ -1,36 +1,38 @@
 /**
- * Numbers for the values of members, AssemblyScript: most values come again and again, and who has met the number of one
- * need not look at its text.
+ * Numbers for the values of members, AssemblyScript: most values repeat, and a reader that knows a value's number
+ * skips its text.
  */
 
 import { isEqual } from "./json";
 
-/** By hash: hash, place of the text, its length and the number of its name, the number plus one; 16 bytes each. */
+/**
+ * By hash: hash, position and length of the text, number of its name, and the value's number plus one; 16 bytes each.
+ */
 const slots: u32 = 32_768;
 /** As in `members.ts` of TypeScript. */
 const valuesMax: u32 = 20_000;
 const textBytesMax: usize = 1024 * 1024;
-/** Longer ones have no number. */
+/** Longer values get no number. */
 const lengthMax: u32 = 255;
 const probesMax: u32 = 16;
 /** As in `members.ts`. */
 const namesMax: u32 = 8_000;
-/** Of a name with so many values, most of which did not come again, no others get a number. */
+/** A name with this many new values, most of them not repeated, gets no more numbers. */
 const newMax: u32 = 256;
 
 let slotsAt: usize = 0;
-/** For each name how many values were new, and how many were not; 8 bytes. */
+/** Per name: the counts of new and of repeated values; 8 bytes. */
 let countsAt: usize = 0;
 let textsAt: usize = 0;
 let textsEnd: usize = 0;
 let known: u32 = 0;
 
-/** Bytes that values take. */
+/** Size of the tables of values in bytes. */
 export function valueBytes(): i32 {
   return <i32>(((<usize>slots) << 4) + ((<usize>namesMax) << 3) + textBytesMax);
 }
 
-/** Forgets all values. @param at where there is room for `valueBytes`. */
+/** Clears all values. @param at address of `valueBytes` free bytes. */
 export function startValues(at: usize): void {
   slotsAt = at;
   countsAt = slotsAt + ((<usize>slots) << 4);
@@ -40,12 +42,12 @@ export function startValues(at: usize): void {
   memory.fill(at, 0, textsAt - at);
 }
 
-/** How many values have numbers. */
+/** Number of values with numbers. */
 export function knownValues(): u32 {
   return known;
 }
 
-/** The number of a value of a name, from 1 on; 0 for one that has none. */
+/** The number of a name's value, from 1; 0 without a number. */
 export function numberOfValue(name: u32, at: usize, length: u32): u32 {
   if (length > lengthMax) return 0;
   const counts = countsAt + ((<usize>name) << 3);
@@ -76,7 +78,7 @@ export function numberOfValue(name: u32, at: usize, length: u32): u32 {
   return 0;
 }
 
-/** Paths differ somewhere in the middle. */
+/** Hashes every byte: paths may differ only in the middle. */
 @inline
 function hashOfAll(at: usize, length: u32, name: u32): u32 {
   let hash: u64 = (<u64>length << 32) | name;

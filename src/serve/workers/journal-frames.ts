@@ -1,11 +1,11 @@
 /**
- * Frames in which workers hand entries to the journal, over a Unix socket. Integers are little-endian.
+ * Frames in which workers send entries to the journal over a Unix socket. Integers are little-endian.
  *
- *   append:  u32 size of the rest, u32 id, u8 lane, u8 digits, u32 number of client requests, u32 number of lines,
- *            u32 size of each line, the lines
- *   reply:   u32 id, u8 status, f64 the first sequence number
+ *    append:  u32 size of the rest, u32 id, u8 lane, u8 digits, u32 number of client requests, u32 number of lines,
+ *             u32 size of each line, the lines
+ *    reply:   u32 id, u8 status, f64 the first sequence number
  *
- * The lines have space for sequence numbers of so many digits, see `prepared-lines.ts`.
+ * `digits` is the space in each line for its sequence number, see `prepared-lines.ts`.
  */
 
 import type { EntryJson } from "../../journal/entry.ts";

@@ -149,7 +149,7 @@ function Comparison({ entry }: { entry: ActivityEntry }) {
   );
 }
 
-/** Lines that the other side lacks are marked. */
+/** Marks lines that are missing on the other side. */
 function Lines({
   lines,
   others,

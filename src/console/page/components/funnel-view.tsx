@@ -82,7 +82,7 @@ export function Funnel({
   );
 }
 
-/** How many came to a step, how many did not, and how long it took. */
+/** Conversion, drop-off and time of a step. */
 function StepFigures({
   steps,
   index,

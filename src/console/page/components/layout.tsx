@@ -41,7 +41,7 @@ import { Toasts } from "./toast.tsx";
 
 const w = messages.frame;
 
-/** On a narrow screen these are in the bar, the others behind "More". */
+/** On a narrow screen these are in the bar, the others in its menu. */
 const narrowScreen = new Set<PageName>(["overview", "flags", "events", "explore"]);
 
 const proposalsMax = 100;

@@ -1,4 +1,4 @@
-/** Command palette. Its field is there at once; the entries come from a part that is loaded when it opens. */
+/** Command palette. Its field is shown immediately; the entries load when it opens. */
 
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";

@@ -155,7 +155,7 @@ export function ResourceList<Item>({
 }: {
   of: Resource<Item[]> | Resource<{ results: Item[] }>;
   rows?: number | undefined;
-  /** Shown if there are none. */
+  /** Shown instead of an empty list. */
   empty: ComponentChildren;
   /** One `li`. */
   children: (item: Item) => ComponentChildren;

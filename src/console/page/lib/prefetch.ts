@@ -10,7 +10,7 @@ export const mePath = "/api/users/@me/";
 export const projectsPath = "/api/projects/?limit=500";
 
 declare global {
-  /** Responses by path; undefined: no usable response. Each is taken once. */
+  /** Responses by path, each used once; undefined: no usable response. */
   var flagkeepEarlyAnswers: Map<string, Promise<unknown>> | undefined;
 }
 

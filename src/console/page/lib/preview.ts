@@ -52,7 +52,7 @@ function fromTable(text: string, isCut: boolean): Preview | undefined {
     (one, other) => head.split(other).length - head.split(one).length,
   );
   const records = parseTable(text, delimiter, previewRowsMax + 2);
-  // The last record may be cut in the middle.
+  // The last record may be truncated.
   const complete = isCut && records.length < previewRowsMax + 2 ? records.slice(0, -1) : records;
   const [names, ...rows] = complete;
   if (names === undefined || names.length < 2) return undefined;

@@ -41,7 +41,7 @@ const derivedFields: ReadonlySet<string> = new Set([
 const shownChanges = ({ detail: { changes } }: ActivityEntry) =>
   changes.filter(({ field }) => !derivedFields.has(field));
 
-/** What was done, as a verb, and the changes that it does not say, one line each. */
+/** The action as a verb, and the changes that the verb does not express, one line each. */
 export function getSentence(entry: ActivityEntry): { verb: string; isSwitch: boolean; lines: string[] } {
   const changes = shownChanges(entry);
   const [first] = changes;
@@ -57,7 +57,7 @@ export function getSentence(entry: ActivityEntry): { verb: string; isSwitch: boo
 
 const collapsedWithinMs = 10 * 60_000;
 
-/** Consecutive entries that say the same of different items, within ten minutes of the newest. */
+/** Consecutive entries with the same text for different items, within ten minutes of the newest. */
 export function collapseEntries(entries: readonly ActivityEntry[]): ActivityEntry[][] {
   const groups: ActivityEntry[][] = [];
   let key: string | undefined;

@@ -49,7 +49,7 @@ export function changeFlag(id: number, body: Record<string, unknown>): Promise<F
   return request<Flag>(inProject(`feature_flags/${id}/`), { method: "PATCH", body });
 }
 
-/** Restores a deleted flag; its key gets a number if it is taken meanwhile. */
+/** Restores a deleted flag; its key gets a number if another flag uses it. */
 export const restoreFlag = (id: number): Promise<Flag> => changeFlag(id, { deleted: false });
 
 /** Requests a change that another user has to approve. */

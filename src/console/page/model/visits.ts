@@ -10,7 +10,7 @@ export interface Visit {
   to: number;
   /** Page views. */
   pages: number;
-  /** Where it came from: campaign source or host; undefined without one. */
+  /** Source of the visit: campaign source or referring host; undefined without one. */
   source: string | undefined;
   /** The latest first. */
   events: StoredEvent[];

@@ -17,7 +17,7 @@ import {
   type VendorRule,
 } from "./vendor-flag.ts";
 
-/** The filters of a flag, and the parts of its rules that they lack. */
+/** The filters of a flag, and the parts of its rules that they cannot express. */
 export function toFilters(
   flag: VendorFlag,
   variants: VariantKeys,

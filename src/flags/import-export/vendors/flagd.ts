@@ -26,7 +26,7 @@ export function readFlagd(root: JsonObject, items: FlagItems): void {
   items.addMap(root.flags, (key, flag) => readFlag(key, flag, shared));
 }
 
-/** The variant of a name, or whether the flag is on; a name that no variant has if it does not exist. */
+/** The variant of a name, or whether the flag is on; an unused name if it does not exist. */
 type VariantOf = (name: Json | undefined) => string | boolean | undefined;
 
 function readFlag(key: string, flag: JsonObject, shared: JsonObject): VendorFlag {

@@ -90,7 +90,7 @@ function fixedFlag(key: string, value: Json): VendorFlag {
 
 interface Variations {
   variants: { key: string; payload?: Json }[];
-  /** The value of a variation, by its index; a name that no variant has if it does not exist. */
+  /** The value of a variation, by its index; an unused name if it does not exist. */
   at(index: Json | undefined): string | boolean;
 }
 

@@ -1,4 +1,4 @@
-/** What a flag's page says below its key: description, type, tags, last change, people, and what uses the flag. */
+/** Header of a flag's page: description, type, tags, last change, people, and what uses the flag. */
 
 import { criticalTag } from "../../../../flags/rules/shared-rules.ts";
 import { Badge, RelativeTime } from "../../components/primitives.tsx";

@@ -97,7 +97,7 @@ export function CohortPage() {
                 current={getTab(query.tab, data)}
                 onChoose={(tab) => set({ tab }, true)}
               />
-              {/* Hidden, not removed: what was typed stays. */}
+              {/* Hidden, not removed, to preserve its text. */}
               <div hidden={getTab(query.tab, data) !== "conditions"}>
                 <CohortEditor
                   key={`${data.id} ${approved}`}

@@ -1,4 +1,4 @@
-/** A person: facts beside the timeline of visits, flag values with reasons, and ids. */
+/** A person: details next to the timeline of visits, flag values with reasons, and IDs. */
 
 import { useState } from "preact/hooks";
 import { useRoute } from "preact-iso";

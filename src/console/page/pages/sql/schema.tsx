@@ -1,4 +1,4 @@
-/** Beside the editor: views with the types of their columns and an example, properties, saved statements, history. */
+/** Sidebar of the editor: views with column types and examples, properties, saved statements, history. */
 
 import { exportColumns } from "../../../../events/export/columns.ts";
 import { Button } from "../../components/primitives.tsx";
@@ -67,7 +67,7 @@ export function Schema({
   onRecall,
 }: {
   properties: readonly string[];
-  /** Counts what was saved: the list is read again. */
+  /** Incremented by each save, which reloads the list. */
   saved: number;
   /** Statements that were run, the latest first. */
   past: readonly string[];

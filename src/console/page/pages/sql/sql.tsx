@@ -27,7 +27,7 @@ function firstTabs(asked: string | undefined): { tabs: QueryTab[]; current: numb
     const stored = JSON.parse(readPreference(preference()) ?? "[]") as unknown;
     if (Array.isArray(stored)) texts = stored.filter((text) => typeof text === "string");
   } catch {
-    // Unreadable: as if there were none.
+    // Unreadable: ignored.
   }
   texts = texts.filter((text) => text.trim() !== "").slice(-tabsMax);
   if (asked !== undefined && !texts.includes(asked)) texts = [...texts, asked].slice(-tabsMax);
