@@ -82,6 +82,20 @@ function values(
     .join("\n");
 }
 
+/** The body of the loop over the words so far, and the choice of the words that may follow; equal in bash and zsh. */
+function readWords(completionSteps: readonly CompletionStep[], cases: readonly string[]): string {
+  return `    case "$before" in --data-dir|--project) own+=("$before" "$word") ;; esac
+    before="$word"
+    next="\${at:+$at }$word"
+    case "$next" in
+${steps(completionSteps, "at")}
+    esac
+  done
+  case "$at" in
+${cases.join("\n")}
+  esac`;
+}
+
 function bash(completionSteps: readonly CompletionStep[]): string {
   const cases = completionSteps.map(({ path, commands, words, lister, options }) => {
     const names = [...words, ...[...commands, ...options].map(({ name }) => name)].join(" ");
@@ -92,16 +106,7 @@ _flagkeep() {
   local current="\${COMP_WORDS[COMP_CWORD]}" at="" next word known="" lister="" before=""
   local -a own=()
   for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case "$before" in --data-dir|--project) own+=("$before" "$word") ;; esac
-    before="$word"
-    next="\${at:+$at }$word"
-    case "$next" in
-${steps(completionSteps, "at")}
-    esac
-  done
-  case "$at" in
-${cases.join("\n")}
-  esac
+${readWords(completionSteps, cases)}
   # File names complete everything else.
   case "$at|\${COMP_WORDS[COMP_CWORD-1]}" in
 ${values(completionSteps, (choices) => `known="${choices.join(" ")}"; lister=""`)}
@@ -128,16 +133,7 @@ _flagkeep() {
   local at="" next word lister="" before=""
   local -a commands options own
   for word in "\${(@)words[2,CURRENT-1]}"; do
-    case "$before" in --data-dir|--project) own+=("$before" "$word") ;; esac
-    before="$word"
-    next="\${at:+$at }$word"
-    case "$next" in
-${steps(completionSteps, "at")}
-    esac
-  done
-  case "$at" in
-${cases.join("\n")}
-  esac
+${readWords(completionSteps, cases)}
   case "$at|\${words[CURRENT-1]}" in
 ${values(completionSteps, (choices) => (choices.length > 0 ? `compadd -- ${choices.join(" ")}; return` : "_files; return"))}
   esac

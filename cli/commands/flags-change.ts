@@ -7,7 +7,7 @@ import type { FlagAnswer } from "../../src/flags/fields.ts";
 import { keyOfReplaced } from "../../src/flags/rules/key.ts";
 import { withoutShown } from "../../src/flags/store/flag-conflicts.ts";
 import { InvalidFieldError } from "../../src/lib/errors.ts";
-import { isJsonObject, type JsonObject } from "../../src/lib/json.ts";
+import { isJsonObject, type JsonObject } from "../../src/lib/json/value.ts";
 import { FlagNotFoundError } from "../../src/operations/flag-argument.ts";
 import { listAllFlags, updateOneFlag } from "../../src/operations/flags.ts";
 import type { Caller } from "../../src/operations/operation.ts";

@@ -7,7 +7,7 @@ import type { Flag, FlagAnswer } from "../../src/flags/fields.ts";
 import { getGroups } from "../../src/flags/rules/types.ts";
 import { findFlagByKey } from "../../src/flags/store/flag.ts";
 import { parseExactJson } from "../../src/lib/json/exact.ts";
-import { isJsonObject, type JsonObject } from "../../src/lib/json.ts";
+import { isJsonObject, type JsonObject } from "../../src/lib/json/value.ts";
 import { FlagNotFoundError } from "../../src/operations/flag-argument.ts";
 import { listAllFlags } from "../../src/operations/flags.ts";
 import type { Caller } from "../../src/operations/operation.ts";

@@ -4,7 +4,7 @@ import { formatExplanation } from "../../src/flags/api/explanation-text.ts";
 import { ExplanationBody } from "../../src/flags/evaluation-context/explanation-shape.ts";
 import type { FlagAnswer } from "../../src/flags/fields.ts";
 import { parseExactJson } from "../../src/lib/json/exact.ts";
-import type { Json, JsonObject } from "../../src/lib/json.ts";
+import type { Json, JsonObject } from "../../src/lib/json/value.ts";
 import { FlagNotFoundError } from "../../src/operations/flag-argument.ts";
 import { explainOneDraft } from "../../src/operations/flag-effects.ts";
 import { explainOneFlag, listAllFlags } from "../../src/operations/flags.ts";

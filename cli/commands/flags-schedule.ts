@@ -9,7 +9,7 @@ import { getGroups } from "../../src/flags/rules/types.ts";
 import { withoutShown } from "../../src/flags/store/flag-conflicts.ts";
 import { rolloutOperation } from "../../src/flags/store/pending-changes.ts";
 import { InvalidFieldError } from "../../src/lib/errors.ts";
-import type { JsonObject } from "../../src/lib/json.ts";
+import type { JsonObject } from "../../src/lib/json/value.ts";
 import { parseInstant } from "../../src/lib/timestamp.ts";
 import type { Caller } from "../../src/operations/operation.ts";
 import { scheduleChangeOfFlag, scheduledFormerJson } from "../../src/operations/scheduled-changes.ts";

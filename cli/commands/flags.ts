@@ -8,7 +8,7 @@ import { keyCharactersMessage } from "../../src/flags/rules/shared-rules.ts";
 import { getRolloutSummary } from "../../src/flags/rules/status.ts";
 import { withoutShown } from "../../src/flags/store/flag-conflicts.ts";
 import { InvalidFieldError } from "../../src/lib/errors.ts";
-import type { JsonObject } from "../../src/lib/json.ts";
+import type { JsonObject } from "../../src/lib/json/value.ts";
 import { changeRequestCommands, changeRequestOperations } from "../../src/operations/change-requests.ts";
 import { flagChangeOperations } from "../../src/operations/flag-changes.ts";
 import { flagEffectCommands, flagEffectOperations } from "../../src/operations/flag-effects.ts";

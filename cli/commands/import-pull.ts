@@ -17,7 +17,7 @@ import { PostHogApi, SourceRejectedError } from "../../src/import/pull/posthog-a
 import { cursorName, type PulledProject, pullProject } from "../../src/import/pull/pull.ts";
 import type { ImportedFlags } from "../../src/import/summary.ts";
 import { AppError } from "../../src/lib/errors.ts";
-import type { Json } from "../../src/lib/json.ts";
+import type { Json } from "../../src/lib/json/value.ts";
 import { countCohortMembers } from "../../src/persons/cohort-members.ts";
 import type { Progress } from "../progress.ts";
 import { creatingAuthor, withProject } from "../stores.ts";

@@ -2,7 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { webRowsMax } from "../../src/events/web/stats-table.ts";
 import { webSettings } from "../../src/events/web/web-query.ts";
-import type { Json, JsonObject } from "../../src/lib/json.ts";
+import type { Json, JsonObject } from "../../src/lib/json/value.ts";
 import { nullable, strictObject } from "../../src/lib/schema.ts";
 import type { ServerConnection } from "../connection.ts";
 import { engineSessionSettings, openEngineSession, waitForIngestion } from "../engine-session.ts";

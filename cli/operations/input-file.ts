@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { InvalidDocumentError, parseFile } from "../../src/flags/import-export/read-document.ts";
-import { isJsonObject } from "../../src/lib/json.ts";
+import { isJsonObject } from "../../src/lib/json/value.ts";
 import type { Members, Operation } from "../../src/operations/operation.ts";
 
 /** Members of the operation's input; others are ignored, as in the API. @throws {InvalidDocumentError} */

@@ -6,7 +6,7 @@
 
 import { and, desc, eq, gte, isNull, lt, sql } from "drizzle-orm";
 import { orderedUuid } from "../lib/ids.ts";
-import type { Json, JsonObject } from "../lib/json.ts";
+import type { Json, JsonObject } from "../lib/json/value.ts";
 import type { MetadataTx, Reading } from "./db.ts";
 import { activity, user } from "./schema.ts";
 import { queueWebhooks } from "./webhooks/outbox.ts";

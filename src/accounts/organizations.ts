@@ -2,7 +2,7 @@
 
 import { asc, eq } from "drizzle-orm";
 import { InvalidFieldError, NotFoundError, trimmedString } from "../lib/errors.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 import { type Author, changesBetween, recordActivity } from "./activity.ts";
 import { bumpRevision, type MetadataDb, type MetadataTx, type Reading } from "./db.ts";
 import { membership, organization } from "./schema.ts";

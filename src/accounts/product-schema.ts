@@ -2,7 +2,7 @@
 
 import { customType, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { parseExactJson } from "../lib/json/exact.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 
 /** A time in milliseconds since 1970. */
 export const instant = (name: string) => integer(name, { mode: "timestamp_ms" });

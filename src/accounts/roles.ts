@@ -2,7 +2,7 @@
 
 import { and, asc, eq, inArray, sql } from "drizzle-orm";
 import { InvalidFieldError, NotFoundError, trimmedString } from "../lib/errors.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 import { type Author, changesBetween, getCreatorId, recordActivity } from "./activity.ts";
 import type { MetadataTx, Reading } from "./db.ts";
 import type { Metadata } from "./metadata.ts";

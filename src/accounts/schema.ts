@@ -4,7 +4,7 @@
  */
 
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import type { Json, JsonObject } from "../lib/json.ts";
+import type { Json, JsonObject } from "../lib/json/value.ts";
 import { flagged, instant, json } from "./product-schema.ts";
 import type { FlagView, WebGoal } from "./project-settings.ts";
 

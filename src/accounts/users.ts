@@ -2,7 +2,7 @@
 
 import { and, asc, eq, ne, or, sql } from "drizzle-orm";
 import { InvalidFieldError, NotFoundError } from "../lib/errors.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 import { type Author, type Change, recordActivity } from "./activity.ts";
 import { bumpRevision, type MetadataDb, type MetadataTx, type Reading } from "./db.ts";
 import { membership, organization, personalKey, session, setupLink, user } from "./schema.ts";

@@ -1,6 +1,6 @@
 /** The condition of a cohort on performed events (contract: README "Behavioral cohorts"). Pure. */
 
-import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../lib/json/value.ts";
 import { operatorsWhere } from "../lib/operator-table.ts";
 import { validateFilterValue } from "../lib/operators.ts";
 import { dayMs } from "../lib/time.ts";

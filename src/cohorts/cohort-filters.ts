@@ -1,7 +1,7 @@
 /** The schema of a cohort's definition (contract: management-api 6.2; flag-evaluation 13). Pure. */
 
 import { InvalidFieldError } from "../lib/errors.ts";
-import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../lib/json/value.ts";
 import {
   exactProperty,
   formatFilterValue,

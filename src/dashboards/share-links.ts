@@ -10,7 +10,7 @@ import { shareLink } from "../accounts/schema.ts";
 import { hashOfSecret } from "../accounts/sessions/sessions.ts";
 import { findUser, getLevel } from "../accounts/users.ts";
 import { InvalidFieldError, NotFoundError } from "../lib/errors.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 import { type Dashboard, findDashboard, findInsight, type Insight } from "./store.ts";
 
 /** Links per project. */

@@ -8,7 +8,7 @@ import { getTags, replaceTags } from "../accounts/tags.ts";
 import { normalizeTags } from "../flags/rules/tags.ts";
 import { InvalidFieldError, NotFoundError } from "../lib/errors.ts";
 import { newShortId } from "../lib/ids.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 
 export interface Insight {
   id: number;

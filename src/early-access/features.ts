@@ -17,7 +17,7 @@ import { unusedKeyFor } from "../flags/store/flag-keys.ts";
 import { removeFlagLinks, setFlagLink } from "../flags/store/flag-links.ts";
 import { createFlag, type FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import { InvalidFieldError, NotFoundError, trimmedString } from "../lib/errors.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 
 export const stages = ["draft", "concept", "alpha", "beta", "general-availability", "archived"] as const;
 export type Stage = (typeof stages)[number];

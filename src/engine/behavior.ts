@@ -8,7 +8,7 @@ import { cohortIdsIn } from "../cohorts/cohort-filters.ts";
 import { closely } from "../events/property-sql.ts";
 import type { EventSql } from "../events/sql-dialect.ts";
 import type { CohortDefinition } from "../flags/rules/types.ts";
-import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
 import { log } from "./report.ts";
 
 /** Person UUIDs of the lists that replace behavioral filters, by list ID (negative). */

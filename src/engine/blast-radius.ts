@@ -12,7 +12,7 @@ import { compileSubjectFilter, type SubjectFilter } from "../flags/evaluate/pers
 import { sourceOfInitial } from "../flags/evaluate/person-view.ts";
 import type { BlastRadius } from "../flags/rules/blast-radius.ts";
 import { parseExactJson } from "../lib/json/exact.ts";
-import type { Json, JsonObject } from "../lib/json.ts";
+import type { Json, JsonObject } from "../lib/json/value.ts";
 import type { PersonReader } from "../persons/person-reader.ts";
 import { getPersonPages, type PersonQueryDeps, personsAtOnce, preparePersons } from "./person-queries.ts";
 import type { BlastRadiusRequest } from "./query-types.ts";

@@ -5,7 +5,7 @@ import { type CompiledCohorts, compileCohorts } from "../flags/evaluate/cohorts.
 import { clientValue, evaluate } from "../flags/evaluate/evaluate.ts";
 import { compileFlagSet } from "../flags/evaluate/flag-set.ts";
 import { compileSubjectFilter, type FilterSubject } from "../flags/evaluate/person-filter.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 import { addCohortMembers } from "../persons/cohort-members.ts";
 import type { PeopleDb } from "../persons/open.ts";
 import type { Person } from "../persons/person.ts";

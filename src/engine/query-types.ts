@@ -14,7 +14,7 @@ import type { QueryRequest, QueryResult, QueryResultWithLists } from "../events/
 import type { BlastRadius, BlastRadiusQuery } from "../flags/rules/blast-radius.ts";
 import type { CohortDefinition, FlagDefinition, GroupType } from "../flags/rules/types.ts";
 import type { Lane } from "../journal/segment.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 import { DateTime, NonNegativeInt, nullable, strictObject } from "../lib/schema.ts";
 import type { NewOverrides } from "../persons/hash-key-overrides.ts";
 import type { Person } from "../persons/person.ts";

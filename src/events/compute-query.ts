@@ -1,6 +1,6 @@
 /** Computes insights and web analytics queries. */
 
-import { isJsonObject, type JsonObject } from "../lib/json.ts";
+import { isJsonObject, type JsonObject } from "../lib/json/value.ts";
 import { UnknownQueryError } from "./event-filters.ts";
 import { type InsightResults, type TrendsRequest, withOwnWeeks } from "./insights/event-source.ts";
 import { computeFunnel } from "./insights/funnels.ts";

@@ -1,7 +1,7 @@
 /** Filters on properties of events or their persons, as SQL over an event `e` and its person `p`. */
 
 import { AppError } from "../lib/errors.ts";
-import type { Json, JsonObject } from "../lib/json.ts";
+import type { Json, JsonObject } from "../lib/json/value.ts";
 import { closely } from "./property-sql.ts";
 import type { EventSql, PropertyLocation } from "./sql-dialect.ts";
 

@@ -2,7 +2,7 @@
 
 import type { DuckDBValue } from "@duckdb/node-api";
 import { AdaptiveBatchSize } from "../lib/adaptive-batch-size.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 import { eventColumns, listedColumns, type StoredEvent } from "./columns.ts";
 import { eventFilterSql, isAboutPerson } from "./event-filters.ts";
 import { type EventSql, publicColumns, type SqlDialect } from "./sql-dialect.ts";

@@ -3,7 +3,7 @@
  * flags; the caller evaluates the rest in memory. `closely` is for insights, where an unsupported filter is an error.
  */
 
-import type { Json, JsonObject } from "../lib/json.ts";
+import type { Json, JsonObject } from "../lib/json/value.ts";
 import { listOperators } from "../lib/operator-table.ts";
 import { fitsOperator, getSign, isKnownOperator } from "../lib/operators.ts";
 import { compilePattern } from "../lib/regex.ts";

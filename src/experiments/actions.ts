@@ -11,7 +11,7 @@ import { findFlagByKey } from "../flags/store/flag.ts";
 import { unusedKeyFor } from "../flags/store/flag-keys.ts";
 import { createFlag, type FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import { EditConflictError, InvalidFieldError, trimmedString } from "../lib/errors.ts";
-import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
 import { recordExperiment } from "./activity.ts";
 import { type EditInput, getColumns, type NewInput } from "./fields.ts";
 import {

@@ -2,7 +2,7 @@
 
 import { changesBetween, type NewActivity, recordActivity } from "../accounts/activity.ts";
 import type { MetadataTx } from "../accounts/db.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 import type { Experiment } from "./store.ts";
 
 const trackedFields = [

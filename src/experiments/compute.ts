@@ -13,7 +13,7 @@ import { findFlag } from "../flags/store/flag.ts";
 import type { GroupTypeSource } from "../flags/store/flag-sets.ts";
 import { toApiTime, toApiTimeOrNull } from "../lib/api-time.ts";
 import { InvalidFieldError, NotFoundError } from "../lib/errors.ts";
-import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
 import { dayMs } from "../lib/time.ts";
 import { wallTimeAt } from "../lib/time-zone.ts";
 import { getMeasure, toMetricRequest } from "./metrics.ts";

@@ -4,7 +4,7 @@ import type { Static } from "@sinclair/typebox";
 import type { MetadataTx } from "../accounts/db.ts";
 import { normalizeTags } from "../flags/rules/tags.ts";
 import { InvalidFieldError, trimmedString } from "../lib/errors.ts";
-import { isJsonObject, type JsonObject } from "../lib/json.ts";
+import { isJsonObject, type JsonObject } from "../lib/json/value.ts";
 import type { ExperimentEdit, NewExperimentInput } from "./api/schemas.ts";
 import { checkFilters, readMetrics } from "./metrics.ts";
 import { type Experiment, findHoldout, type NewExperiment, savedMetricsById } from "./store.ts";

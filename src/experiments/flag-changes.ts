@@ -9,7 +9,7 @@ import { getVariants } from "../flags/rules/types.ts";
 import { findFlag } from "../flags/store/flag.ts";
 import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import { InvalidFieldError, NotFoundError, PermissionDeniedError } from "../lib/errors.ts";
-import { isJsonObject, type JsonObject } from "../lib/json.ts";
+import { isJsonObject, type JsonObject } from "../lib/json/value.ts";
 import { type Experiment, findHoldout } from "./store.ts";
 
 /** Who acts on experiments of a project. */

@@ -1,6 +1,6 @@
 /** Guardrails of running experiments that roll back. */
 
-import { isJsonObject, type JsonObject } from "../lib/json.ts";
+import { isJsonObject, type JsonObject } from "../lib/json/value.ts";
 import type { ComputeDeps } from "./compute.ts";
 import type { MetricLimits, MetricResult } from "./results.ts";
 import { getMetrics, guardrailMetrics, type RoledMetric } from "./roled-metrics.ts";

@@ -2,7 +2,7 @@
 
 import type { MetricRequest, MetricSource } from "../events/insights/experiment.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
-import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
 import { normalizeOperator, validateFilterValue } from "../lib/operators.ts";
 import type { Goal } from "./stats/bayesian.ts";
 import type { MeasureKind } from "./stats/samples.ts";

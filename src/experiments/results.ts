@@ -2,7 +2,7 @@
 
 import type { ExperimentRequest, ExposureCount, MetricSums } from "../events/insights/experiment.ts";
 import { getVariants } from "../flags/rules/types.ts";
-import { isJsonObject, type JsonObject } from "../lib/json.ts";
+import { isJsonObject, type JsonObject } from "../lib/json/value.ts";
 import { getMeasure, toMetricRequest } from "./metrics.ts";
 import type { RoledMetric } from "./roled-metrics.ts";
 import { betaPosterior, hasFewConversions, normalPosterior, type Prior } from "./stats/bayesian.ts";

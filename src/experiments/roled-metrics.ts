@@ -1,7 +1,7 @@
 /** The metrics of an experiment and their roles. */
 
 import type { Reading } from "../accounts/db.ts";
-import { isJsonObject, type JsonObject } from "../lib/json.ts";
+import { isJsonObject, type JsonObject } from "../lib/json/value.ts";
 import { type Experiment, type SavedMetric, savedMetricLinks, savedMetricsById } from "./store.ts";
 
 export type MetricRole = "primary" | "secondary" | "guardrail";

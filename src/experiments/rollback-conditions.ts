@@ -8,7 +8,7 @@ import type { ExperimentRequest } from "../events/insights/experiment.ts";
 import { webSettings } from "../events/web/web-query.ts";
 import { getVariants } from "../flags/rules/types.ts";
 import { findFlag } from "../flags/store/flag.ts";
-import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
 import { dayMs } from "../lib/time.ts";
 import type { ComputeDeps } from "./compute.ts";
 import { findLaunchedMetric, findViolation } from "./guardrail-watches.ts";

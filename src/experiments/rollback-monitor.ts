@@ -13,7 +13,7 @@ import { editByActor } from "../flags/api/feature-flags.ts";
 import { findFlag } from "../flags/store/flag.ts";
 import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import { stopRollout } from "../flags/store/pending-changes.ts";
-import { isJsonObject } from "../lib/json.ts";
+import { isJsonObject } from "../lib/json/value.ts";
 import { PeriodicTasks } from "../lib/periodic-tasks.ts";
 import { dayMs } from "../lib/time.ts";
 import type { ComputeDeps } from "./compute.ts";

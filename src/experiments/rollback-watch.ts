@@ -2,7 +2,7 @@
 
 import type { MetadataTx } from "../accounts/db.ts";
 import type { Flag } from "../flags/fields.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 
 /** Why a flag is rolled back, for its activity log. */
 export interface Violation {

@@ -2,7 +2,7 @@
 
 import { toApiTime } from "../lib/api-time.ts";
 import { NotFoundError } from "../lib/errors.ts";
-import type { Json, JsonObject } from "../lib/json.ts";
+import type { Json, JsonObject } from "../lib/json/value.ts";
 import { dayMs } from "../lib/time.ts";
 import { wallTimeAt } from "../lib/time-zone.ts";
 import {

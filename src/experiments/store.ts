@@ -5,7 +5,7 @@ import type { MetadataTx, Reading } from "../accounts/db.ts";
 import { experiment, experimentHoldout, experimentSavedMetric, flag } from "../accounts/schema.ts";
 import { removeFlagLinks, setFlagLink } from "../flags/store/flag-links.ts";
 import { InvalidFieldError, NotFoundError } from "../lib/errors.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 
 export type Experiment = typeof experiment.$inferSelect;
 export type NewExperiment = Omit<typeof experiment.$inferInsert, "id">;

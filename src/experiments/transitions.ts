@@ -4,7 +4,7 @@ import type { Flag } from "../flags/fields.ts";
 import { getGroups, getVariants } from "../flags/rules/types.ts";
 import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 import { recordExperiment } from "./activity.ts";
 import type { conclusions } from "./api/schemas.ts";
 import { assertLaunchable, changeFlag, type ExperimentActor, getFlag } from "./flag-changes.ts";

@@ -10,7 +10,7 @@ import { findFlag } from "../flags/store/flag.ts";
 import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import { toApiTime } from "../lib/api-time.ts";
 import { NotFoundError } from "../lib/errors.ts";
-import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
 import { createExperiment, updateExperiment } from "./actions.ts";
 import type { ExperimentActor } from "./flag-changes.ts";
 import { type Experiment, getExperiment, getStatus, writeExperiment } from "./store.ts";

@@ -7,7 +7,7 @@
 
 import { InvalidFieldError } from "../lib/errors.ts";
 import { sanitizeHtml } from "../lib/html.ts";
-import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
 
 const transformsMax = 100;
 const textLengthMax = 10_000;

@@ -11,7 +11,7 @@ import { type ImportResult, importDocument } from "../flags/import-export/import
 import type { ImportRequest } from "../flags/import-export/item-writer.ts";
 import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import { AppError } from "../lib/errors.ts";
-import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
 import {
   getIdentity,
   type ObjectDocument,

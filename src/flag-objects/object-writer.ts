@@ -30,7 +30,7 @@ import { normalizeTags } from "../flags/rules/tags.ts";
 import { findFlagByKey } from "../flags/store/flag.ts";
 import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import { parseFields } from "../http/fields.ts";
-import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
 import { createNewFeature } from "../operations/early-access.ts";
 import { createHoldout, holdoutSet } from "../operations/experiment-holdouts.ts";
 import { createSavedMetric } from "../operations/experiment-saved-metrics.ts";

@@ -3,7 +3,7 @@
 import { readMetric } from "../experiments/metrics.ts";
 import { withNames } from "../flags/import-export/document.ts";
 import { AppError } from "../lib/errors.ts";
-import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
 import { type ObjectDocument, type ObjectMember, objectDefaults } from "./document.ts";
 import { getTitle } from "./read-objects.ts";
 

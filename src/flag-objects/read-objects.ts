@@ -1,7 +1,8 @@
 /** Reads experiments, surveys and the like from a parsed document. */
 
+import { nestingIssue } from "../flags/import-export/document.ts";
 import { InvalidDocumentError } from "../flags/import-export/read-document.ts";
-import { isDeeperThan, isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
 import {
   getIdentity,
   type ObjectDocument,
@@ -11,8 +12,6 @@ import {
   objectKinds,
 } from "./document.ts";
 
-/** Deeper than any realistic filter. */
-const nestingMax = 100;
 /** Members without a default value. */
 const requiredMembers: Record<ObjectMember, readonly string[]> = {
   holdouts: ["name", "filters"],
@@ -62,7 +61,8 @@ function getProblem(
   const unknown = Object.keys(item).find((name) => !known.includes(name));
   if (unknown !== undefined)
     return `${title} has the unknown member \`${unknown}\`. Use ${known.join(", ")}.`;
-  if (isDeeperThan(item, nestingMax)) return `${title} is nested more than ${nestingMax} levels deep.`;
+  const nesting = nestingIssue(item);
+  if (nesting !== undefined) return `${title} ${nesting}.`;
   if (seen.has(getIdentity(item))) return `${title} is in the file twice; the first is imported.`;
   seen.add(getIdentity(item));
   return undefined;

@@ -26,7 +26,7 @@ import {
   tag,
 } from "../http/schemas.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
-import { isJsonObject, type Json, type JsonObject, typeName } from "../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject, typeName } from "../lib/json/value.ts";
 import { keyLengthMax } from "./rules/key.ts";
 import { getRolloutPercentage } from "./rules/stored-filters.ts";
 

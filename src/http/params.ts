@@ -2,7 +2,7 @@
 
 import { InvalidFieldError } from "../lib/errors.ts";
 import { canonicalUuid } from "../lib/ids.ts";
-import { isJsonObject, type JsonObject } from "../lib/json.ts";
+import { isJsonObject, type JsonObject } from "../lib/json/value.ts";
 import { normalizeOperator, validateFilterValue } from "../lib/operators.ts";
 import { isRepresentable, parseInstant } from "../lib/timestamp.ts";
 

@@ -1,7 +1,7 @@
 /** Schema builders for JSON in routes: one schema validates a body (`body.ts`) and documents it (`openapi.ts`). */
 
 import { type TObject, type TProperties, type TSchema, Type } from "@sinclair/typebox";
-import type { Json, JsonObject } from "../lib/json.ts";
+import type { Json, JsonObject } from "../lib/json/value.ts";
 
 interface SchemaOptions {
   description?: string;

@@ -1,7 +1,7 @@
 /** Rules that abort an import before the end of its files, with a message about what is wrong. */
 
 import { AppError } from "../lib/errors.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 import { getTitle, type RecordFormat } from "./map/formats.ts";
 import type { Reject } from "./reject-file.ts";
 

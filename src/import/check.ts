@@ -4,7 +4,7 @@ import { InvalidItem, PayloadTooComplexError } from "../http/decode/errors.ts";
 import { normalize, requestFacts } from "../ingestion/normalize.ts";
 import type { Outcome, WarningType } from "../ingestion/outcome.ts";
 import { parsePayload } from "../ingestion/payload.ts";
-import type { Json, JsonObject } from "../lib/json.ts";
+import type { Json, JsonObject } from "../lib/json/value.ts";
 import { nowMicros } from "../lib/time.ts";
 import { isGroupIdentify } from "../persons/identity/event-names.ts";
 import { propertyBytesMax } from "../persons/identity/property-state.ts";

@@ -1,6 +1,6 @@
 /** Additional results of a dry run (contract, import 1.8). */
 
-import type { Json, JsonObject } from "../lib/json.ts";
+import type { Json, JsonObject } from "../lib/json/value.ts";
 import { addName } from "./counts.ts";
 import { parseJsonString } from "./read/json-text.ts";
 

@@ -1,7 +1,7 @@
 /** Reads the records of a content after detecting their format, with the reading options that belong to it. */
 
 import { formatNumber } from "../lib/json/exact.ts";
-import type { Json, JsonObject } from "../lib/json.ts";
+import type { Json, JsonObject } from "../lib/json/value.ts";
 import type { ImportJob } from "./import-job.ts";
 import { type FieldRule, withFields } from "./map/fields.ts";
 import {

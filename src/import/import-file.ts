@@ -1,7 +1,7 @@
 /** Loads a file of events into a project: in order, in batches, through the historical lane. */
 
 import { statSync } from "node:fs";
-import type { JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 import { isoFromMicros, nowMicros } from "../lib/time.ts";
 import { AbortRules, sampleSize } from "./abort-rules.ts";
 import { BatchSender, batchLengthMax, fingerprint } from "./batch-sender.ts";

@@ -1,6 +1,6 @@
 /** Records of a file that are sent together: their events, rejects and counts. */
 
-import type { JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 import { propertyBytesMax } from "../persons/identity/property-state.ts";
 import { getRejections, getSizeViolation, isLarger, tooLarge } from "./check.ts";
 import { addName, emptyCounts, type ImportCounts } from "./counts.ts";

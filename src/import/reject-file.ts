@@ -1,7 +1,7 @@
 /** The file of rejected records: one line of JSON each, with the line number and the reason. */
 
 import { appendFileSync, constants, lstatSync, rmSync, statSync, truncateSync } from "node:fs";
-import type { JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 
 /** Default maximum of rejects in a file. */
 export const rejectsMaxDefault = 10_000;

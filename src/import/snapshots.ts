@@ -9,7 +9,7 @@
 import { Database } from "bun:sqlite";
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
-import type { Json, JsonObject } from "../lib/json.ts";
+import type { Json, JsonObject } from "../lib/json/value.ts";
 import { parseInstant } from "../lib/timestamp.ts";
 import { getSnapshotId } from "./map/event-id.ts";
 import { isPlaceholder } from "./map/identity.ts";

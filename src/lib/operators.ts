@@ -6,7 +6,7 @@
  */
 
 import { formatNumber, toNumber } from "./json/exact.ts";
-import type { Json, JsonObject } from "./json.ts";
+import type { Json, JsonObject } from "./json/value.ts";
 import {
   dateForms,
   numberForms,

@@ -48,7 +48,7 @@ import {
   uuid,
 } from "../http/schemas.ts";
 import { InvalidFieldError, PermissionDeniedError } from "../lib/errors.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 import { jsonOptions } from "./experiment-list.ts";
 import { type ActingUser, getDecider } from "./flag-actor.ts";
 import { flagArgument } from "./flag-argument.ts";

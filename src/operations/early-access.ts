@@ -36,7 +36,7 @@ import {
 } from "../http/schemas.ts";
 import { toApiTime } from "../lib/api-time.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
-import { isJsonObject, type JsonObject } from "../lib/json.ts";
+import { isJsonObject, type JsonObject } from "../lib/json/value.ts";
 import type { Person } from "../persons/person.ts";
 import { getExperimentActor } from "./experiment-list.ts";
 import {

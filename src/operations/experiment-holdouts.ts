@@ -15,7 +15,7 @@ import {
 } from "../experiments/store.ts";
 import { int, list, nullable, object, optional, pageOf, record, string } from "../http/schemas.ts";
 import { InvalidFieldError, NotFoundError, trimmedString } from "../lib/errors.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 import {
   type ExperimentContext as Context,
   getExperimentActor,

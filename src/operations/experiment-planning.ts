@@ -11,7 +11,7 @@ import { getVariants } from "../flags/rules/types.ts";
 import { listAllFlags } from "../flags/store/flag-list.ts";
 import { bool, enumeration, int, nullable, num, object, optional, record, string } from "../http/schemas.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
-import { isJsonObject } from "../lib/json.ts";
+import { isJsonObject } from "../lib/json/value.ts";
 
 import {
   type ExperimentContext as Context,

@@ -13,7 +13,7 @@ import { getExperiment } from "../experiments/store.ts";
 import { findFlag } from "../flags/store/flag.ts";
 import { parseFields } from "../http/fields.ts";
 import { ApiFailure, int, object, optional, string } from "../http/schemas.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 import { createExposureCohort } from "./experiment-cohort.ts";
 import {
   body,

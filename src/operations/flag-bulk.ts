@@ -6,7 +6,7 @@ import { flagKeysById } from "../flags/store/flag.ts";
 import { listAllFlags } from "../flags/store/flag-list.ts";
 import { canEdit } from "../flags/store/flag-permissions.ts";
 import { ApiFailure, anyJson, int, list, object, optional, record, string, union } from "../http/schemas.ts";
-import type { Json } from "../lib/json.ts";
+import type { Json } from "../lib/json/value.ts";
 import { type FlagContext as Context, getFlagActor } from "./flag-actor.ts";
 import { operation } from "./operation.ts";
 

@@ -38,7 +38,7 @@ import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import { unavailable } from "../http/error-mapping.ts";
 import { int, list, nullable, object } from "../http/schemas.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 import { getEditableFlag } from "./flag-actor.ts";
 import { flagArgument } from "./flag-argument.ts";
 import { byKey, keyArgument } from "./flag-tools.ts";

@@ -16,7 +16,7 @@ import type { User } from "../accounts/users.ts";
 import type { SettingName } from "../config/settings.ts";
 import type { Page } from "../http/pagination.ts";
 import type { Method, ResponseSpec } from "../http/route.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 
 /** Who acts: a user within the limits of a key or session, or the operator at the data directory, who may do everything. */
 export type Actor =

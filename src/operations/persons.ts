@@ -8,7 +8,7 @@ import { notFound } from "../http/http-error.ts";
 import { readBoolean, readPropertyFilters } from "../http/params.ts";
 import { int, list, object, optional, string, uuid, withPage } from "../http/schemas.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 import {
   filteredPersons,
   namedPerson,

@@ -21,7 +21,7 @@ import {
 import { readIdFilter } from "../http/params.ts";
 import { dateTime, enumeration, int, object, optional, pageOf, record } from "../http/schemas.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 import { type ActingUser, type FlagContext as Context, getFlagActor, getScheduler } from "./flag-actor.ts";
 import { byKey, keyArgument } from "./flag-tools.ts";
 import { listAllFlags } from "./flags.ts";

@@ -28,7 +28,7 @@ import {
 } from "../http/schemas.ts";
 import { toApiTime, toApiTimeOrNull } from "../lib/api-time.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 import { jsonOptions } from "./experiment-list.ts";
 import {
   type CommandArgument,

@@ -5,7 +5,7 @@ import type { WebhookFormat } from "../accounts/schema.ts";
 import { type WebhookEvent, webhookEvents } from "../accounts/webhooks/outbox.ts";
 import type { Webhook, WebhookFields } from "../accounts/webhooks/webhooks.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 import { checkWebhookUrl } from "../operate/webhooks/address.ts";
 import { checkTemplate, getFormat } from "../operate/webhooks/format.ts";
 import { seesServer } from "../operate/webhooks/sources.ts";

@@ -5,7 +5,7 @@
 
 import type { JournalItem } from "../journal/entry.ts";
 import { formatNumber } from "../lib/json/exact.ts";
-import { isJsonObject } from "../lib/json.ts";
+import { isJsonObject } from "../lib/json/value.ts";
 import { microsPerDay } from "../lib/time.ts";
 import { type Members, ParsedMembers, type ValueNumbers, valueNumbersMax } from "../scan/members.ts";
 import { isGroupIdentify } from "./identity/event-names.ts";

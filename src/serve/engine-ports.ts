@@ -24,7 +24,7 @@ import { getGroups, getGroupType } from "../flags/rules/types.ts";
 import { findFlag } from "../flags/store/flag.ts";
 import type { FlagSets } from "../flags/store/flag-sets.ts";
 import { InvalidFieldError, NotFoundError } from "../lib/errors.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 import type { PersonFinder } from "../persons/api/person-pages.ts";
 import type { Person } from "../persons/person.ts";
 import type { PersonReader } from "../persons/person-reader.ts";

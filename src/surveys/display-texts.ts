@@ -7,7 +7,7 @@
 
 import { InvalidFieldError } from "../lib/errors.ts";
 import { isSafeLink, sanitizeHtml } from "../lib/html.ts";
-import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
 
 export const textLengthMax = 5_000;
 const linkLengthMax = 2_000;

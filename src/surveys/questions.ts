@@ -1,6 +1,6 @@
 /** Questions of a survey, and the conditions under which it is shown (contract: experiments 1.5). */
 
-import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
 import {
   assertLink,
   assertText,

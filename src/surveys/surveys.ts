@@ -16,7 +16,7 @@ import { removeFlagLinks, setFlagLink } from "../flags/store/flag-links.ts";
 import { createFlag, type FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import { toApiTimeOrNull } from "../lib/api-time.ts";
 import { InvalidFieldError, NotFoundError, trimmedString } from "../lib/errors.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 import { readAppearance, readSurveyTranslations } from "./display-texts.ts";
 import { assertIterations, iterationAt } from "./iterations.ts";
 import { assertSize, getWaitDays, readConditions, readQuestions } from "./questions.ts";

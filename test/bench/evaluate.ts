@@ -11,7 +11,7 @@ import { compileFlagSet } from "../../src/flags/evaluate/flag-set.ts";
 import type { EvaluationRequest } from "../../src/flags/evaluate/model.ts";
 import type { FlagDefinition } from "../../src/flags/rules/types.ts";
 import { renderFlags } from "../../src/flags/sdk/flags-reply.ts";
-import type { Json, JsonObject } from "../../src/lib/json.ts";
+import type { Json, JsonObject } from "../../src/lib/json/value.ts";
 import { cohort, dependsOn, flag, inCohort, person, when } from "../flags/make.ts";
 
 const variants: JsonObject = {

@@ -13,7 +13,7 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import { computeInsight } from "../../src/events/compute-query.ts";
 import { PropertyColumns } from "../../src/events/duckdb/property-columns.ts";
 import { duckdbSql } from "../../src/events/sql-dialect.ts";
-import type { JsonObject } from "../../src/lib/json.ts";
+import type { JsonObject } from "../../src/lib/json/value.ts";
 import { dataEnd, dataFolder, generateData, openData, userCount } from "./query-data.ts";
 
 const events = Number(process.env.EVENTS ?? 3_000_000);

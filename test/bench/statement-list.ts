@@ -1,6 +1,6 @@
 /** 22 statements and insights as users ask them, which have to return a result at the default limits. */
 
-import type { JsonObject } from "../../src/lib/json.ts";
+import type { JsonObject } from "../../src/lib/json/value.ts";
 
 export type Statement = { name: string } & ({ sql: string; isHogql?: boolean } | { insight: JsonObject });
 

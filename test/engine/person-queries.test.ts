@@ -11,7 +11,7 @@ import { duckdbSql, type EventSql } from "../../src/events/sql-dialect.ts";
 import { isWithin, rolloutPosition } from "../../src/flags/evaluate/bucketing.ts";
 import { compileSubjectFilter } from "../../src/flags/evaluate/person-filter.ts";
 import type { CohortDefinition } from "../../src/flags/rules/types.ts";
-import type { Json, JsonObject } from "../../src/lib/json.ts";
+import type { Json, JsonObject } from "../../src/lib/json/value.ts";
 import { operatorNames } from "../../src/lib/operator-table.ts";
 import { addCohortMembers, countCohortMembers } from "../../src/persons/cohort-members.ts";
 import { personsPage } from "../../src/persons/reader.ts";

@@ -3,7 +3,7 @@ import { listedMembers } from "../../src/events/columns.ts";
 import { UnknownQueryError } from "../../src/events/event-filters.ts";
 import { listEvents } from "../../src/events/list.ts";
 import { serializeEvents } from "../../src/events/serialize.ts";
-import type { JsonObject } from "../../src/lib/json.ts";
+import type { JsonObject } from "../../src/lib/json/value.ts";
 import { TestStores } from "../support/event-store.ts";
 
 let stores: TestStores;

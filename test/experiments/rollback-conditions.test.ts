@@ -4,7 +4,7 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
 import { readConditions, rollbackConditionsMax } from "../../src/experiments/rollback-conditions.ts";
-import type { Json } from "../../src/lib/json.ts";
+import type { Json } from "../../src/lib/json/value.ts";
 import { initializedDirectory, ServerProcess, until } from "../support/server.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: responses of any route

@@ -2,7 +2,7 @@
 
 import type { EvaluationRequest } from "../../src/flags/evaluate/model.ts";
 import type { CohortDefinition, FlagDefinition } from "../../src/flags/rules/types.ts";
-import type { Json, JsonObject } from "../../src/lib/json.ts";
+import type { Json, JsonObject } from "../../src/lib/json/value.ts";
 
 export function flag(
   id: number,

@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import type { EvaluationRequest } from "../../src/flags/evaluate/model.ts";
 import type { CohortDefinition, FlagDefinition, GroupType } from "../../src/flags/rules/types.ts";
-import type { Json, JsonObject } from "../../src/lib/json.ts";
+import type { Json, JsonObject } from "../../src/lib/json/value.ts";
 import { flag, requestFor } from "./make.ts";
 
 export interface RandomProject {

@@ -6,7 +6,7 @@ import {
   isStale,
   type StatusFacts,
 } from "../../src/flags/rules/status.ts";
-import type { JsonObject } from "../../src/lib/json.ts";
+import type { JsonObject } from "../../src/lib/json/value.ts";
 import { person, when } from "./make.ts";
 
 const now = new Date("2026-06-01T12:00:00Z");

@@ -6,7 +6,7 @@ import { toTime } from "../../src/import/map/time.ts";
 import { detectFileType } from "../../src/import/read/file-type.ts";
 import { UnreadableFileError } from "../../src/import/read/input.ts";
 import { parseJsonString } from "../../src/import/read/json-text.ts";
-import type { Json, JsonObject } from "../../src/lib/json.ts";
+import type { Json, JsonObject } from "../../src/lib/json/value.ts";
 
 describe("times", () => {
   const now = Date.UTC(2026, 10, 22) * 1_000;

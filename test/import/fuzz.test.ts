@@ -10,7 +10,7 @@ import fc from "fast-check";
 import { importAll } from "../../src/import/import-all.ts";
 import type { ImportFormat } from "../../src/import/map/formats.ts";
 import { AppError } from "../../src/lib/errors.ts";
-import type { Json, JsonObject } from "../../src/lib/json.ts";
+import type { Json, JsonObject } from "../../src/lib/json/value.ts";
 import { temporaryFolder } from "../support/server.ts";
 import { MemoryTarget } from "./memory-target.ts";
 import { fullRecords } from "./sources/full-records.ts";

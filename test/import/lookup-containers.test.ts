@@ -4,7 +4,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { zipSync } from "fflate";
-import type { JsonObject } from "../../src/lib/json.ts";
+import type { JsonObject } from "../../src/lib/json/value.ts";
 import { writeParquet } from "../support/parquet.ts";
 import { temporaryFolder } from "../support/server.ts";
 import { SampleProject } from "./samples.ts";

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { getEventId } from "../../src/import/map/event-id.ts";
 import { detectFormat, mapRecord, noContext, type RecordFormat } from "../../src/import/map/formats.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../src/lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../src/lib/json/value.ts";
 import { fullRecords } from "./sources/full-records.ts";
 
 function map(name: string, record = fullRecords[name]!.record) {

@@ -2,7 +2,7 @@
 
 import type { StoredEvent } from "../../src/events/duckdb/known-uuids.ts";
 import type { ImportClient } from "../../src/import/import-client.ts";
-import type { JsonObject } from "../../src/lib/json.ts";
+import type { JsonObject } from "../../src/lib/json/value.ts";
 
 export class MemoryTarget implements ImportClient {
   readonly events = new Map<string, JsonObject>();

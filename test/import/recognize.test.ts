@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { detectFormat, nearestFormats } from "../../src/import/map/formats.ts";
 import { isTotals } from "../../src/import/map/totals.ts";
 import { detectFileType } from "../../src/import/read/file-type.ts";
-import type { JsonObject } from "../../src/lib/json.ts";
+import type { JsonObject } from "../../src/lib/json/value.ts";
 import { executable, flagkeep, initializedDirectory, temporaryFolder } from "../support/server.ts";
 
 const initialized = initializedDirectory();

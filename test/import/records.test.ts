@@ -6,7 +6,7 @@ import { fieldRule, withFields } from "../../src/import/map/fields.ts";
 
 import { detectFormat, mapRecord, type RecordFormat } from "../../src/import/map/formats.ts";
 
-import type { Json, JsonObject } from "../../src/lib/json.ts";
+import type { Json, JsonObject } from "../../src/lib/json/value.ts";
 
 const uuid = "0190f3a4-5c11-7000-8000-000000000001";
 const chain = 'button.primary:nth-child="1"text="Buy"';

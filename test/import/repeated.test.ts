@@ -9,7 +9,7 @@ import { mapRecord, type RecordFormat } from "../../src/import/map/formats.ts";
 import { toTime } from "../../src/import/map/time.ts";
 import { parseJsonString } from "../../src/import/read/json-text.ts";
 import { SpilledCounts } from "../../src/import/spilled-counts.ts";
-import type { Json, JsonObject } from "../../src/lib/json.ts";
+import type { Json, JsonObject } from "../../src/lib/json/value.ts";
 import { ServerProcess } from "../support/server.ts";
 import { getLines, SampleProject } from "./samples.ts";
 

@@ -3,7 +3,7 @@
 import { copyFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { ImportSummary } from "../../src/import/summary.ts";
-import type { JsonObject } from "../../src/lib/json.ts";
+import type { JsonObject } from "../../src/lib/json/value.ts";
 import { flagkeep, initializedDirectory, temporaryFolder } from "../support/server.ts";
 
 const samples = join(import.meta.dir, "../fixtures/import-samples");

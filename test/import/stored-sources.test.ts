@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { isJsonObject, type Json, type JsonObject } from "../../src/lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../src/lib/json/value.ts";
 import { writeParquet } from "../support/parquet.ts";
 import { flagkeep, ServerProcess, temporaryFolder } from "../support/server.ts";
 import { getLines } from "./samples.ts";

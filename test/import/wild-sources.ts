@@ -1,7 +1,7 @@
 /** The vendors' records that `fuzz.test.ts` mutates. */
 
 import type { RecordFormat } from "../../src/import/map/formats.ts";
-import type { JsonObject } from "../../src/lib/json.ts";
+import type { JsonObject } from "../../src/lib/json/value.ts";
 
 export interface Source {
   format: RecordFormat;

@@ -2,7 +2,7 @@
 
 import { and, asc, eq, like, sql } from "drizzle-orm";
 import { InvalidFieldError, NotFoundError } from "../../lib/errors.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
 import type { SecretCipher } from "../../lib/sealed-text.ts";
 import { type Author, changesBetween, getCreatorId, recordActivity } from "../activity.ts";
 import type { MetadataTx, Reading } from "../db.ts";

@@ -8,7 +8,7 @@ import { type ComputedInsight, getRefresh, type Refresh } from "../../events/ins
 import { toStatement } from "../../events/query/hogql.ts";
 import { webSettings } from "../../events/web/web-query.ts";
 import { InvalidFieldError } from "../../lib/errors.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import type { Insight } from "../store.ts";
 import type { Computed, InsightTable } from "./insight-schemas.ts";
 

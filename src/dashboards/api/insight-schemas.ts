@@ -19,7 +19,7 @@ import {
   tag,
 } from "../../http/schemas.ts";
 import { toApiTime, toApiTimeOrNull } from "../../lib/api-time.ts";
-import type { Json } from "../../lib/json.ts";
+import type { Json } from "../../lib/json/value.ts";
 import type { Insight } from "../store.ts";
 
 export const InsightBody = named(

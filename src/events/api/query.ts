@@ -25,7 +25,7 @@ import {
 import { toApiTimeOrNull } from "../../lib/api-time.ts";
 import { clientSignal, withAbortSignal } from "../../lib/client-abort.ts";
 import { InvalidFieldError, TooManyAttemptsError } from "../../lib/errors.ts";
-import { isJsonObject, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type JsonObject } from "../../lib/json/value.ts";
 import { columnsDescription, csvCaution } from "../export/columns.ts";
 import { getRefresh, type Refresh, refreshDescription } from "../insights/insight-cache.ts";
 import { toHogqlOptions, toStatement } from "../query/hogql.ts";

@@ -1,6 +1,6 @@
 /** Breakdown of an insight by one property or, for trends, by several. */
 
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { propertyColumn, UnknownQueryError } from "../event-filters.ts";
 import { type EventSql, stringAt } from "../sql-dialect.ts";
 import { noValue, otherValues } from "./breakdown-values.ts";

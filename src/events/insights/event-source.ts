@@ -4,7 +4,7 @@
  */
 
 import type { WebGoal } from "../../accounts/project-settings.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { dayMs } from "../../lib/time.ts";
 import { type OffsetPeriod, offsetsBetween, wallTimeAt } from "../../lib/time-zone.ts";
 import { eventFilterSql, isAboutPerson, UnknownQueryError } from "../event-filters.ts";

@@ -4,7 +4,7 @@
  * Sums are by variant, period and quarter of an hour of the exposure, so that the exposures need no query of their own.
  */
 
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
 import { isAboutPerson } from "../event-filters.ts";
 import { type EventSql, stringAt } from "../sql-dialect.ts";
 import { getConditions, objectsIn, type TrendsRequest } from "./event-source.ts";

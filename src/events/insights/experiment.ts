@@ -4,7 +4,7 @@
  * Source: contract, experiments 2.1, 2.2 and 2.12.
  */
 
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
 
 /** Events that a metric counts: an `EventsNode` of the API. */
 export type MetricSource = JsonObject;

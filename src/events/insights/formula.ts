@@ -1,6 +1,6 @@
 /** Formulas over the series of a trend, such as `A / B * 100`. */
 
-import { isJsonObject, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type JsonObject } from "../../lib/json/value.ts";
 import { UnknownQueryError } from "../event-filters.ts";
 import { type Expression, formulaLengthMax, parseFormula } from "./formula-expression.ts";
 

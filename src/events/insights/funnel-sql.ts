@@ -4,7 +4,7 @@
  * counts separately and continues with the first event of the next step.
  */
 
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
 import type { SqlDialect } from "../sql-dialect.ts";
 import { otherValues } from "./breakdown-values.ts";
 import { eventSource, type TrendsRequest } from "./event-source.ts";

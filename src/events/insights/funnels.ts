@@ -3,7 +3,7 @@
  * convert. Source of queries and results: PostHog's `FunnelsQuery`.
  */
 
-import { isJsonObject, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type JsonObject } from "../../lib/json/value.ts";
 import { UnknownQueryError } from "../event-filters.ts";
 import type { EventSql } from "../sql-dialect.ts";
 import { getBreakdown } from "./breakdown.ts";

@@ -3,7 +3,7 @@
  * resurrecting and dormant users). Source of queries and results: PostHog's `RetentionQuery` and `LifecycleQuery`.
  */
 
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { UnknownQueryError } from "../event-filters.ts";
 import type { EventSql } from "../sql-dialect.ts";
 import {

@@ -3,7 +3,7 @@
  * `StickinessQuery`.
  */
 
-import { isJsonObject, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type JsonObject } from "../../lib/json/value.ts";
 import { UnknownQueryError } from "../event-filters.ts";
 import type { EventSql } from "../sql-dialect.ts";
 import {

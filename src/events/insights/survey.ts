@@ -4,7 +4,7 @@
  * Source: contract, experiments 2.11.
  */
 
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
 import { QueryRejectedError } from "../query-port.ts";
 import { type EventSql, stringAt, toJson } from "../sql-dialect.ts";
 import type { TrendsRequest } from "./event-source.ts";

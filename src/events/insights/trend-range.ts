@@ -1,6 +1,6 @@
 /** Date range and buckets of a trend, in the project's wall time. */
 
-import type { Json, JsonObject } from "../../lib/json.ts";
+import type { Json, JsonObject } from "../../lib/json/value.ts";
 import { dayMs } from "../../lib/time.ts";
 import { wallTimeAt } from "../../lib/time-zone.ts";
 import { parseInstant } from "../../lib/timestamp.ts";

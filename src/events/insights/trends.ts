@@ -1,6 +1,6 @@
 /** Trends: number of events or users per interval, with series, math, breakdown by a property, and date range. */
 
-import { isJsonObject, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type JsonObject } from "../../lib/json/value.ts";
 import { UnknownQueryError } from "../event-filters.ts";
 import { type EventSql, looseStringAt, type SqlDialect, stringAt } from "../sql-dialect.ts";
 import { getActiveDays, isActiveUsers } from "./active-days.ts";

@@ -1,6 +1,6 @@
 /** Rejects parts of a query that would be ignored and change the result. */
 
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { UnknownQueryError } from "../event-filters.ts";
 
 const breakdownValuesDefault = 25;

@@ -1,7 +1,7 @@
 /** `HogQLQuery` objects: an operator's statement in the form that PostHog clients send and save. */
 
 import { InvalidFieldError } from "../../lib/errors.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { getRange, type RangeClock, weekStartDefault } from "../insights/trend-range.ts";
 import { quoted } from "../sql-text.ts";
 import type { HogqlOptions } from "./parse.ts";

@@ -3,7 +3,7 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { type Static, Type } from "@sinclair/typebox";
 import { AppError } from "../../lib/errors.ts";
-import type { Json } from "../../lib/json.ts";
+import type { Json } from "../../lib/json/value.ts";
 import { strictObject } from "../../lib/schema.ts";
 import { columnTypeName } from "./column-types.ts";
 import { ResultTooLargeError, statementFailure } from "./errors.ts";

@@ -1,7 +1,7 @@
 /** Conversions of visitors, and the goal that a query names. */
 
 import type { WebGoal } from "../../accounts/project-settings.ts";
-import { isJsonObject, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type JsonObject } from "../../lib/json/value.ts";
 import { UnknownQueryError } from "../event-filters.ts";
 import { type EventSql, looseStringAt } from "../sql-dialect.ts";
 import { pathSql } from "./visit-fields.ts";

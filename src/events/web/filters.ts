@@ -1,6 +1,6 @@
 /** Filters of web analytics queries. */
 
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
 import { eventFilterSql, UnknownQueryError } from "../event-filters.ts";
 import { closely } from "../property-sql.ts";
 import { type EventSql, type PropertyLocation, type SqlDialect, stringAt } from "../sql-dialect.ts";

@@ -1,7 +1,7 @@
 /** Goals: visitors who reached a page or performed an event, as a share of all visitors. */
 
 import type { WebGoal } from "../../accounts/project-settings.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
 import { UnknownQueryError } from "../event-filters.ts";
 import type { EventSql } from "../sql-dialect.ts";
 import { conversions } from "./conversions.ts";

@@ -1,6 +1,6 @@
 /** Headline figures of web analytics, and their course. */
 
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
 import { UnknownQueryError } from "../event-filters.ts";
 import { intervalIn, rangeSql, withOwnWeeks } from "../insights/event-source.ts";
 import { getBuckets } from "../insights/trend-range.ts";

@@ -1,6 +1,6 @@
 /** Lists of web analytics: visitors, page views, bounce rate and conversions by a property of visits, or by page. */
 
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
 import { isAboutPerson, UnknownQueryError } from "../event-filters.ts";
 import { type EventSql, looseStringAt } from "../sql-dialect.ts";
 import { conversionGoalIn, conversionsByVisitor } from "./conversions.ts";

@@ -1,6 +1,6 @@
 /** What is known of a visit: values of its first event, its first event with a campaign, and its first and last page view. */
 
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
 import { type EventSql, type SqlDialect, stringAt } from "../sql-dialect.ts";
 import { channelSql, directReferrer } from "./traffic-sources.ts";
 

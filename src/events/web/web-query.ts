@@ -1,7 +1,7 @@
 /** Parts that all web analytics queries share: ranges, filters and rejected members. Source: docs/reference/web-analytics.md. */
 
 import type { Project } from "../../accounts/project-directory.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { wallTimeAt } from "../../lib/time-zone.ts";
 import { UnknownQueryError } from "../event-filters.ts";
 import { filtersIn, rangeIn, type TrendsRequest, type WebSettings } from "../insights/event-source.ts";

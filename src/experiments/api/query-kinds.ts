@@ -2,7 +2,7 @@
 
 import type { QueryKinds } from "../../events/api/query.ts";
 import { InvalidFieldError } from "../../lib/errors.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
 import type { ComputeDeps } from "../compute.ts";
 import { readMetric } from "../metrics.ts";
 import { loadStatistics } from "../statistics.ts";

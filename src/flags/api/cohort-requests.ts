@@ -3,7 +3,7 @@
 import { type CohortDeps, fillChanged, readCohortChange } from "../../cohorts/api/cohorts.ts";
 import { type Cohort, type CohortFields, findCohort, updateCohort } from "../../cohorts/cohorts.ts";
 import { EditConflictError, InvalidFieldError } from "../../lib/errors.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
 import type { Flag } from "../fields.ts";
 import type { FlagWriteDeps } from "../store/flag-writes.ts";
 import { type ChangeRequest, decideRequest, type RequestTarget } from "../store/pending-changes.ts";

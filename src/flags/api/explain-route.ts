@@ -16,7 +16,7 @@ import {
 } from "../../http/schemas.ts";
 import { InvalidFieldError, NotFoundError } from "../../lib/errors.ts";
 import { parseExactJson } from "../../lib/json/exact.ts";
-import { isJsonObject, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type JsonObject } from "../../lib/json/value.ts";
 import type { PersonReader } from "../../persons/person-reader.ts";
 import { explainFlag } from "../evaluation-context/explanation.ts";
 import { findFlag, findFlagByKey } from "../store/flag.ts";

@@ -1,6 +1,6 @@
 /** Formats an explanation as text: the value, then each step that led to it, one line each. Pure. */
 
-import type { Json } from "../../lib/json.ts";
+import type { Json } from "../../lib/json/value.ts";
 import type {
   ExplainedCondition,
   ExplainedFilter,

@@ -15,7 +15,7 @@ import { readId } from "../../http/params.ts";
 import type { Route } from "../../http/route.ts";
 import { ApiFailure } from "../../http/schemas.ts";
 import { PermissionDeniedError } from "../../lib/errors.ts";
-import { isJsonObject, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type JsonObject } from "../../lib/json/value.ts";
 import { exampleFlag, type Flag, type FlagAnswer, type FlagFields, flagFields } from "../fields.ts";
 import { ApprovalRequiredError } from "../rules/errors.ts";
 import { findFlag } from "../store/flag.ts";

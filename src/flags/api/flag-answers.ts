@@ -3,7 +3,7 @@ import type { Reading } from "../../accounts/db.ts";
 import type { Organization } from "../../accounts/organizations.ts";
 import { type User, type UserFinder, userFinder } from "../../accounts/users.ts";
 import { toApiTime, toApiTimeOrNull } from "../../lib/api-time.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
 import { LocalIssues } from "../definitions/local-issues.ts";
 import { type Flag, type FlagAnswer, storedFields } from "../fields.ts";
 import { getStatusField } from "../rules/status.ts";

@@ -15,7 +15,7 @@ import {
   string,
 } from "../../http/schemas.ts";
 import { InvalidFieldError } from "../../lib/errors.ts";
-import type { Json, JsonObject } from "../../lib/json.ts";
+import type { Json, JsonObject } from "../../lib/json/value.ts";
 import type { PersonReader } from "../../persons/person-reader.ts";
 import { checkingAsSaving, explainDraft, explainStored } from "../evaluation-context/draft.ts";
 import { parseBlastRadius } from "../rules/blast-radius.ts";

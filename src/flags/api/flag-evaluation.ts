@@ -8,7 +8,7 @@ import { isNotModified } from "../../http/route-response.ts";
 import { bool, int, list, named, object, optional, record, string } from "../../http/schemas.ts";
 import { InvalidFieldError } from "../../lib/errors.ts";
 import { parseExactJson } from "../../lib/json/exact.ts";
-import { isJsonObject, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type JsonObject } from "../../lib/json/value.ts";
 import type { PersonReader } from "../../persons/person-reader.ts";
 import { evaluateStored } from "../evaluation-context/stored-context.ts";
 import type { FlagSets } from "../store/flag-sets.ts";

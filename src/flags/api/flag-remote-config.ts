@@ -5,7 +5,7 @@ import { HttpError } from "../../http/http-error.ts";
 import { type Route, RouteResponse } from "../../http/route.ts";
 import { isNotModified, weakTag } from "../../http/route-response.ts";
 import { ApiFailure, nullable, object, optional, string } from "../../http/schemas.ts";
-import { isJsonObject } from "../../lib/json.ts";
+import { isJsonObject } from "../../lib/json/value.ts";
 import type { Flag } from "../fields.ts";
 import { unreadablePayloads } from "../rules/types.ts";
 import { findFlag, findFlagByKey } from "../store/flag.ts";

@@ -2,7 +2,7 @@
 
 import { activitiesSince } from "../../accounts/activity.ts";
 import { InvalidFieldError } from "../../lib/errors.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { type Flag, storedFields } from "../fields.ts";
 import type { FlagWriteDeps } from "../store/flag-writes.ts";
 

@@ -1,6 +1,6 @@
 /** Evaluated flags in the management API. Source: contract, management-api 5.14 and 5.16. */
 
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
 import { renderDefinition } from "../definitions/local-evaluation.ts";
 import { clientValue, type Evaluation } from "../evaluate/evaluate.ts";
 import type { FlagSet } from "../evaluate/model.ts";

@@ -3,7 +3,7 @@
 import { findOrganization } from "../../accounts/organizations.ts";
 import { findUser, getLevel } from "../../accounts/users.ts";
 import { InvalidFieldError, PermissionDeniedError } from "../../lib/errors.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import type { Flag } from "../fields.ts";
 import { getGroups, redactedPayload } from "../rules/types.ts";
 import { checkCohortsOfRevived } from "../store/flag-dependencies.ts";

@@ -4,15 +4,15 @@
  * Source: contract, management-api 5.15, flag-evaluation 13 and 16.
  */
 
-import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../../lib/json/value.ts";
 import { operatorsWhere } from "../../lib/operator-table.ts";
+import { groupDepthMax } from "../evaluate/cohorts.ts";
 import { mapProperties } from "../rules/stored-filters.ts";
 import { type CohortDefinition, getGroups, getGroupType, getProperties } from "../rules/types.ts";
 import { isSupportedBySdks, supportedProperty } from "./local-filters.ts";
 
 type Cohorts = ReadonlyMap<number, CohortDefinition>;
 
-const depthMax = 100;
 /** Replaces a group that matches no user: to most SDKs a group without members matches every user. */
 const noPersons = "no_users";
 /** Every SDK reads this as matching every user. */
@@ -103,7 +103,7 @@ function isInlinable(group: JsonObject, properties: readonly JsonObject[], filte
  * something, nests other cohorts, or joins alternatives by AND.
  */
 function getAlternatives(node: Json, depth: number): JsonObject[][] | undefined {
-  if (!isJsonObject(node) || depth > depthMax) return undefined;
+  if (!isJsonObject(node) || depth > groupDepthMax) return undefined;
   if (!Array.isArray(node.values)) {
     const isPlain = (node.type ?? "person") === "person" && node.negation !== true;
     const filter = isPlain ? renderFilter(node) : undefined;
@@ -131,7 +131,7 @@ export function renderDefinition(properties: Json | undefined): JsonObject | und
 }
 
 function renderNode(node: Json, depth: number): JsonObject | typeof noPersons | undefined {
-  if (!isJsonObject(node) || depth > depthMax) return undefined;
+  if (!isJsonObject(node) || depth > groupDepthMax) return undefined;
   if (Object.keys(node).length === 0) return noPersons;
   return isGroup(node) ? renderGroup(node, depth) : renderFilter(node);
 }

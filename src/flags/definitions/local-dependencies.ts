@@ -4,7 +4,7 @@
  * Source: contract, flag-evaluation 11, management-api 5.15.
  */
 
-import { type JsonObject, wholeNumber } from "../../lib/json.ts";
+import { type JsonObject, wholeNumber } from "../../lib/json/value.ts";
 import { orderByDependency } from "../evaluate/dependency-order.ts";
 import { mapProperties, withGroups } from "../rules/stored-filters.ts";
 import { type FlagDefinition, getGroups, getProperties } from "../rules/types.ts";

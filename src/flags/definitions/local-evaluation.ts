@@ -6,7 +6,7 @@
  */
 
 import { weakTag } from "../../http/route-response.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
 import { mapProperties } from "../rules/stored-filters.ts";
 import {
   type CohortDefinition,

@@ -3,7 +3,7 @@
  * which operators should know. Pure. Source: contract, management-api 5.15, flag-evaluation 18.
  */
 
-import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../../lib/json/value.ts";
 import { canEvaluateTo } from "../rules/dependency-rules.ts";
 import { withGroups } from "../rules/stored-filters.ts";
 import {

@@ -5,7 +5,7 @@
  * be evaluated here: they match no person, inverted or not. Source: contract, flag-evaluation 13.
  */
 
-import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../../lib/json/value.ts";
 import { validateFilterValue } from "../../lib/operators.ts";
 import type { Clock } from "../../lib/values/dates.ts";
 import { compileMatcher, isDateOperator, type Matcher, type MatchResult } from "../operators/matchers.ts";
@@ -115,7 +115,8 @@ function compileCohort(definition: CohortDefinition): CompiledCohort {
   };
 }
 
-const depthMax = 100;
+/** Maximum depth of a cohort's groups; deeper definitions are unreadable. */
+export const groupDepthMax = 100;
 
 /** Only a definition without any filter matches everyone; an empty group inside another one matches no person. */
 function compileDefinition(properties: Json | undefined): CohortRule | undefined {
@@ -126,7 +127,7 @@ function compileDefinition(properties: Json | undefined): CohortRule | undefined
 }
 
 function compileNode(node: Json, depth: number): CohortRule | undefined {
-  if (!isJsonObject(node) || depth > depthMax) return undefined;
+  if (!isJsonObject(node) || depth > groupDepthMax) return undefined;
   if (Object.keys(node).length === 0) return { kind: "any", rules: [] };
   const isGroup = "values" in node || node.type === "AND" || node.type === "OR";
   if (!isGroup) return compileFilter(node);

@@ -5,7 +5,13 @@
  */
 
 import { toNumber } from "../../lib/json/exact.ts";
-import { isJsonObject, type Json, type JsonObject, toDisplayString, wholeNumber } from "../../lib/json.ts";
+import {
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  toDisplayString,
+  wholeNumber,
+} from "../../lib/json/value.ts";
 import { compileMatcher, isDateOperator } from "../operators/matchers.ts";
 import { withGroups } from "../rules/stored-filters.ts";
 import {

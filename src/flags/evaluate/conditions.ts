@@ -4,7 +4,7 @@
  * Source: contract, flag-evaluation 7.1, 7.2, 11 and 13.
  */
 
-import type { Json } from "../../lib/json.ts";
+import type { Json } from "../../lib/json/value.ts";
 import type { MatchResult } from "../operators/matchers.ts";
 import { isWithin, rolloutPosition } from "./bucketing.ts";
 import { isMember } from "./cohorts.ts";

@@ -1,6 +1,6 @@
 /** Types of evaluation: requests, compiled flags, results and traces. */
 
-import type { Json, JsonObject } from "../../lib/json.ts";
+import type { Json, JsonObject } from "../../lib/json/value.ts";
 import type { Matcher } from "../operators/matchers.ts";
 import type { FlagDefinition } from "../rules/types.ts";
 import type { VariantRange } from "./bucketing.ts";

@@ -5,7 +5,7 @@
  * depend on a person alone. Source: contract, management-api 5.17.
  */
 
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
 import type { Clock } from "../../lib/values/dates.ts";
 import { type CompiledCohorts, isMember } from "./cohorts.ts";
 import { compileFilters } from "./compiled-flag.ts";

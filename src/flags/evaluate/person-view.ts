@@ -5,7 +5,7 @@
  * uses two.
  */
 
-import { getOwnProperty, type Json, type JsonObject } from "../../lib/json.ts";
+import { getOwnProperty, type Json, type JsonObject } from "../../lib/json/value.ts";
 
 /** Source of a value, for explanations. */
 export type PropertySource = "stored" | "override" | "request" | "geoip" | "derived" | "missing";

@@ -5,7 +5,7 @@
  */
 
 import { formatNumber } from "../../lib/json/exact.ts";
-import { getOwnProperty, isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { getOwnProperty, isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import type { Clock } from "../../lib/values/dates.ts";
 import type { MatchResult } from "../operators/matchers.ts";
 import { rolloutPosition, variantPosition } from "./bucketing.ts";

@@ -1,7 +1,7 @@
 /** The explanation of a flag's value in the API and on the command line. */
 
 import { type Static, Type } from "@sinclair/typebox";
-import type { Json } from "../../lib/json.ts";
+import type { Json } from "../../lib/json/value.ts";
 import { nullable, strictObject } from "../../lib/schema.ts";
 
 const AnyJson = Type.Unsafe<Json>(Type.Unknown());

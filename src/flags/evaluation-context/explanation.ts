@@ -3,7 +3,7 @@
  * Read-only: no override is stored.
  */
 
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
 import type { PersonReader } from "../../persons/person-reader.ts";
 import { clientValue } from "../evaluate/evaluate.ts";
 import { type Explanation, explain } from "../evaluate/explain.ts";

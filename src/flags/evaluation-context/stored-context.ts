@@ -6,7 +6,7 @@
  */
 
 import { formatNumber, parseExactJson } from "../../lib/json/exact.ts";
-import { getOwnProperty, isJsonObject, type JsonObject } from "../../lib/json.ts";
+import { getOwnProperty, isJsonObject, type JsonObject } from "../../lib/json/value.ts";
 import type { MaybePromise } from "../../lib/maybe-promise.ts";
 import type { PersonJson } from "../../persons/person.ts";
 import type {

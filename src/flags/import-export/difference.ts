@@ -1,6 +1,6 @@
 /** Differences between two documents, for display before an import. Pure. */
 
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { redactedPayload } from "../rules/types.ts";
 import type { FlagDocument } from "./document.ts";
 

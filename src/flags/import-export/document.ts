@@ -5,12 +5,19 @@
  * values are omitted. Pure.
  */
 
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isDeeperThan, isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { flagDefaults } from "../fields.ts";
 import { surveyFlagPrefix } from "../rules/types.ts";
 
 /** Version of the document format; higher versions are rejected. */
 export const documentVersion = 1;
+/** Maximum levels of nesting of an item: deeper than any realistic filter or rule. */
+export const nestingMax = 100;
+
+/** What is wrong with an item that is nested too deeply. */
+export function nestingIssue(item: Json): string | undefined {
+  return isDeeperThan(item, nestingMax) ? `is nested more than ${nestingMax} levels deep` : undefined;
+}
 
 /** A flag without IDs; members have the names of the API. */
 export interface FlagItem extends JsonObject {

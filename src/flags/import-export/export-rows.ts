@@ -3,7 +3,7 @@
 import type { Reading } from "../../accounts/db.ts";
 import type { ExportColumn, ExportRow, ExportValue } from "../../events/export/columns.ts";
 import type { ExportRequest } from "../../events/export/page.ts";
-import type { Json } from "../../lib/json.ts";
+import type { Json } from "../../lib/json/value.ts";
 import { exportedFields } from "../fields.ts";
 import { readFlags } from "../store/flag.ts";
 import { storedFlag } from "./project-content.ts";

@@ -6,7 +6,7 @@
  */
 
 import type { MetadataTx } from "../../accounts/db.ts";
-import type { Json, JsonObject } from "../../lib/json.ts";
+import type { Json, JsonObject } from "../../lib/json/value.ts";
 import { ApprovalRequiredError } from "../rules/errors.ts";
 import type { FlagWriteDeps } from "../store/flag-writes.ts";
 import { isHarmless, needsApproval, protectedDependents } from "../store/protected-flags.ts";

@@ -6,7 +6,7 @@
  */
 
 import { unusableCondition, withExactConditions } from "../../cohorts/cohort-filters.ts";
-import { isJsonObject, type Json } from "../../lib/json.ts";
+import { isJsonObject, type Json } from "../../lib/json/value.ts";
 import type { CohortItem, FlagDocument, FlagItem } from "./document.ts";
 import type { ItemWriter } from "./item-writer.ts";
 import { type Obstacle, wholeFlag, writeFlagInPart } from "./partial-flag.ts";

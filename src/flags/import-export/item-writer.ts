@@ -8,7 +8,7 @@ import type { MetadataTx } from "../../accounts/db.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { createCohort, updateCohort } from "../../cohorts/cohorts.ts";
 import { AppError } from "../../lib/errors.ts";
-import { isJsonObject, type JsonObject, wholeNumber } from "../../lib/json.ts";
+import { isJsonObject, type JsonObject, wholeNumber } from "../../lib/json/value.ts";
 import type { RecordMisfit } from "../../lib/operators.ts";
 import type { Flag, FlagFields } from "../fields.ts";
 import { canEvaluateTo } from "../rules/dependency-rules.ts";

@@ -5,7 +5,7 @@
  * Source: contract, import 3 (F1 to F4).
  */
 
-import { isJsonObject, type Json } from "../../lib/json.ts";
+import { isJsonObject, type Json } from "../../lib/json/value.ts";
 import { exactProperty } from "../../lib/operators.ts";
 import { getMisfits } from "../rules/condition-rules.ts";
 import { mapProperties } from "../rules/stored-filters.ts";

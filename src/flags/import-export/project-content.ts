@@ -3,7 +3,7 @@
 import type { Reading } from "../../accounts/db.ts";
 import { deletedCohorts, readCohorts } from "../../cohorts/cohorts.ts";
 import { AppError } from "../../lib/errors.ts";
-import { isJsonObject } from "../../lib/json.ts";
+import { isJsonObject } from "../../lib/json/value.ts";
 import { exportedFields, type Flag, storedFields } from "../fields.ts";
 import { redactedPayload, withHiddenPayloads } from "../rules/types.ts";
 import { readFlags } from "../store/flag.ts";

@@ -2,9 +2,15 @@
 
 import { parseDocument, stringify } from "yaml";
 import { AppError } from "../../lib/errors.ts";
-import { isDeeperThan, isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { flagDefaults } from "../fields.ts";
-import { type CohortItem, documentVersion, type FlagDocument, type FlagItem } from "./document.ts";
+import {
+  type CohortItem,
+  documentVersion,
+  type FlagDocument,
+  type FlagItem,
+  nestingIssue,
+} from "./document.ts";
 
 /** A file cannot be imported; nothing was changed. */
 export class InvalidDocumentError extends AppError {
@@ -29,8 +35,6 @@ const cohortMembers = new Set(["name", "description", "is_static", "filters"]);
 const aliasesMax = 100;
 /** A flag has about a kilobyte. */
 const fileLengthMax = 64 * 1024 * 1024;
-/** Deeper than any realistic filter. */
-const nestingMax = 100;
 
 /** Serializes the document. */
 export function serializeDocument(document: FlagDocument, format: "yaml" | "json"): string {
@@ -160,8 +164,8 @@ function checkMembers(item: JsonObject, known: ReadonlySet<string>, where: strin
 }
 
 function checkNesting(item: JsonObject, where: string): void {
-  if (isDeeperThan(item, nestingMax))
-    throw new InvalidDocumentError(`${where} is nested more than ${nestingMax} levels deep.`);
+  const issue = nestingIssue(item);
+  if (issue !== undefined) throw new InvalidDocumentError(`${where} ${issue}.`);
 }
 
 /** @throws {InvalidDocumentError} a name is repeated. */

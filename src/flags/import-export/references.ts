@@ -1,6 +1,6 @@
 /** Resolves names in a document to IDs of a project, and orders the items for creation. Pure. */
 
-import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../../lib/json/value.ts";
 import { InvalidDocumentError } from "./read-document.ts";
 
 /** The IDs for names; undefined for unknown names. */

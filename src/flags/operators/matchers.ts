@@ -6,7 +6,7 @@
  */
 
 import { toNumber } from "../../lib/json/exact.ts";
-import { foldCase, type Json, toDisplayString } from "../../lib/json.ts";
+import { foldCase, type Json, toDisplayString } from "../../lib/json/value.ts";
 import type { OperatorName } from "../../lib/operator-table.ts";
 import { fitsOperator, isKnownOperator } from "../../lib/operators.ts";
 import { compilePattern } from "../../lib/regex.ts";

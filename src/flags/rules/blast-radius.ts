@@ -4,7 +4,7 @@
  * Source: contract, management-api 5.17; decision 18.
  */
 
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { filtersInvalid, flagInvalid } from "./errors.ts";
 import { checkShape } from "./filters-schema.ts";
 import { withRollout } from "./rollout.ts";

@@ -4,7 +4,7 @@
  * Expects filters of the right form. Source: contract, management-api 4.2 and 4.4.
  */
 
-import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../../lib/json/value.ts";
 import {
   blankKeyProblem,
   type FilterValueError,

@@ -1,6 +1,6 @@
 /** Rules for dependencies of a flag. Source: contract, management-api 4.4 (dependency rows). */
 
-import { type Json, type JsonObject, wholeNumber } from "../../lib/json.ts";
+import { type Json, type JsonObject, wholeNumber } from "../../lib/json/value.ts";
 import {
   type FilterValueError,
   fitsOperator,

@@ -5,7 +5,7 @@
  * Only transitions are checked. Source: contract, management-api 3.5 and 5.7.
  */
 
-import { isJsonObject, type Json, wholeNumber } from "../../lib/json.ts";
+import { isJsonObject, type Json, wholeNumber } from "../../lib/json/value.ts";
 import { dependencyIds } from "./dependency-rules.ts";
 import { flagInvalid } from "./errors.ts";
 import type { CohortDefinition, FlagFact, FlagFacts } from "./types.ts";

@@ -6,7 +6,7 @@
  */
 
 import { formatNumber } from "../../lib/json/exact.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { filtersInvalid } from "./errors.ts";
 
 const variantKeyLengthMax = 400;

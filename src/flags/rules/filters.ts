@@ -5,7 +5,7 @@
  * Pure: facts about other flags and cohorts are passed in.
  */
 
-import { isJsonObject, type Json, type JsonObject, typeName } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject, typeName } from "../../lib/json/value.ts";
 import { normalizeOperator, type RecordMisfit } from "../../lib/operators.ts";
 import { checkConditions, checkPropertyTypes, checkVariantSum } from "./condition-rules.ts";
 import { checkDependencies, dependencyReferences } from "./dependency-rules.ts";

@@ -4,7 +4,7 @@
  * Pure. A changed percentage is never ignored: it is applied or rejected.
  */
 
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
 import { FlagInvalid } from "./errors.ts";
 import { toPercentage, withGroups } from "./stored-filters.ts";
 import { getGroups } from "./types.ts";

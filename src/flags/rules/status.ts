@@ -4,7 +4,7 @@
  * Source: contract, management-api 5.1 (STALE), 5.9.
  */
 
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { dayMs } from "../../lib/time.ts";
 import { withGroups } from "./stored-filters.ts";
 import { getGroups, getProperties, getVariants } from "./types.ts";

@@ -4,7 +4,7 @@
  * Source: contract, management-api 3.1, 3.2 and 3.5; decisions 10, 11 and 13.
  */
 
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { type CohortFacts, getGroups, getGroupType, getProperties } from "./types.ts";
 
 /** Filters with `groups`, a list: without valid ones there is no condition set, and the flag is off for every user. */

@@ -1,6 +1,6 @@
 /** Tags of a flag, and those that limit where it is evaluated. Source: contract, management-api 3.2. */
 
-import { typeName } from "../../lib/json.ts";
+import { typeName } from "../../lib/json/value.ts";
 import { FlagInvalid, flagInvalid } from "./errors.ts";
 
 export interface Tags {

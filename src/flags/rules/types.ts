@@ -5,7 +5,7 @@
  * Source: contract, management-api 3.1 and 4.1.
  */
 
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 
 /** A flag for evaluation, local evaluation and status; unset values are null and count as off. */
 export interface FlagDefinition {

@@ -5,7 +5,7 @@
  * mobile libraries drop their flags. Source: contract, sdk-compat 4.6, flag-evaluation 15.
  */
 
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
 
 /** The configuration of one project's clients. */
 export function clientConfig(token: string, hasSurveys: boolean): JsonObject {

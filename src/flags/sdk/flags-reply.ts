@@ -2,7 +2,7 @@
  * Response bodies of `/flags` and `/decide`, by route and version. Source: contract, flag-evaluation 3; sdk-compat 4.3.
  */
 
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
 import { clientValue, type Evaluation } from "../evaluate/evaluate.ts";
 import type { FlagResult } from "../evaluate/model.ts";
 

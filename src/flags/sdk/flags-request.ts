@@ -8,7 +8,7 @@
 import { parseExactJson } from "../../lib/json/exact.ts";
 import { checkJson, JsonTooComplexError, NestingTooDeepError, parserMessage } from "../../lib/json/limits.ts";
 import { closingQuote, memberSource, skipSpace } from "../../lib/json/spans.ts";
-import { getOwnProperty, isJsonObject, type JsonObject } from "../../lib/json.ts";
+import { getOwnProperty, isJsonObject, type JsonObject } from "../../lib/json/value.ts";
 import { UndecodableBodyError } from "./route-profiles.ts";
 
 export interface FlagsRequest {

@@ -10,7 +10,7 @@ import { prefixIn } from "../../http/params.ts";
 import { type Call, clientRoutes, type Route } from "../../http/route.ts";
 import { object, string } from "../../http/schemas.ts";
 import { SseBroadcaster } from "../../http/sse.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
 import { ofrepRejections, openFeatureTag } from "./documentation.ts";
 import type { EvaluatedProject } from "./ports.ts";
 import { ofrepProfile } from "./route-profiles.ts";

@@ -9,7 +9,7 @@ import { HttpError } from "../../http/http-error.ts";
 import { type Call, clientRoutes, type Route, RouteResponse } from "../../http/route.ts";
 import { isNotModified } from "../../http/route-response.ts";
 import { list, object, optional, record } from "../../http/schemas.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
 import type { FlagEvaluation } from "../evaluation-context/flag-evaluation.ts";
 import {
   Context,

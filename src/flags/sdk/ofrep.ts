@@ -7,7 +7,7 @@
  */
 
 import { HttpError } from "../../http/http-error.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { clientValue } from "../evaluate/evaluate.ts";
 import type { CompiledFlag, FlagResult } from "../evaluate/model.ts";
 

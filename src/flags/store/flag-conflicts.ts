@@ -5,7 +5,7 @@
  */
 
 import { EditConflictError } from "../../lib/errors.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { checkedFields, type Flag, type FlagFields, storedFields } from "../fields.ts";
 
 /** The client's copy of the flag, and its edit. */

@@ -3,7 +3,7 @@
 import { and, asc, eq, like } from "drizzle-orm";
 import type { Reading } from "../../accounts/db.ts";
 import { cohort, flag } from "../../accounts/schema.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
 import type { LocalFacts } from "../definitions/local-issues.ts";
 import type { Flag, FlagFields } from "../fields.ts";
 import { checkCohorts } from "../rules/condition-rules.ts";

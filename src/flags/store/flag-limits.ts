@@ -4,7 +4,7 @@ import { and, eq, ne, sql } from "drizzle-orm";
 import type { MetadataTx } from "../../accounts/db.ts";
 import { flag } from "../../accounts/schema.ts";
 import { InvalidFieldError } from "../../lib/errors.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
 import type { Flag } from "../fields.ts";
 import { filtersInvalid } from "../rules/errors.ts";
 

@@ -9,7 +9,7 @@ import { and, eq, inArray } from "drizzle-orm";
 import type { MetadataTx, Reading } from "../../accounts/db.ts";
 import { experiment, flagLink } from "../../accounts/schema.ts";
 import { InvalidFieldError } from "../../lib/errors.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
 import type { Flag, FlagFields } from "../fields.ts";
 import { inChunks } from "./flag.ts";
 

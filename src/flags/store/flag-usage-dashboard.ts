@@ -6,7 +6,7 @@ import type { MetadataTx, Reading } from "../../accounts/db.ts";
 import { dashboard, flag, insight, tile } from "../../accounts/schema.ts";
 import { replaceTags } from "../../accounts/tags.ts";
 import { newShortId } from "../../lib/ids.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
 import type { Flag } from "../fields.ts";
 
 const totalVolume = "Feature Flag Called Total Volume";

@@ -21,7 +21,7 @@ import { dashboard, flag, flagDashboard } from "../../accounts/schema.ts";
 import { replaceTags } from "../../accounts/tags.ts";
 import { findUser } from "../../accounts/users.ts";
 import { InvalidFieldError, NotFoundError } from "../../lib/errors.ts";
-import { isJsonObject, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type JsonObject } from "../../lib/json/value.ts";
 import type { RecordMisfit } from "../../lib/operators.ts";
 import { type Flag, type FlagFields, storedFields, trackedFields } from "../fields.ts";
 import { filtersOfChangedFlag, filtersOfNewFlag } from "../rules/filters.ts";

@@ -6,7 +6,7 @@
  * Earlier versions stored `"sealed:<base64>"` without them, which stays readable and is replaced when the flag is written.
  */
 
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { decryptText, encryptText } from "../../lib/sealed-text.ts";
 import type { Flag } from "../fields.ts";
 import { redactedPayload } from "../rules/types.ts";

@@ -9,7 +9,7 @@
 import { and, eq } from "drizzle-orm";
 import type { MetadataTx } from "../../accounts/db.ts";
 import { activity, changeRequest, scheduledChange } from "../../accounts/schema.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import type { Flag } from "../fields.ts";
 import { hidePayloads, redactedPayload } from "../rules/types.ts";
 

@@ -12,7 +12,7 @@ import type { Metadata } from "../../accounts/metadata.ts";
 import { flag, payloadKey } from "../../accounts/schema.ts";
 import { isReplica } from "../../cluster/replica-marker.ts";
 import { AppError } from "../../lib/errors.ts";
-import { isJsonObject } from "../../lib/json.ts";
+import { isJsonObject } from "../../lib/json/value.ts";
 import { keyBytes } from "../../lib/sealed-text.ts";
 import { readonlyClient } from "../../lib/sqlite/open.ts";
 import { shellWord } from "../../lib/terminal-text.ts";

@@ -5,7 +5,7 @@ import type { MetadataTx, Reading } from "../../accounts/db.ts";
 import { changeRequest, cohort, flag, scheduledChange } from "../../accounts/schema.ts";
 import { queueWebhooks } from "../../accounts/webhooks/outbox.ts";
 import { InvalidFieldError, NotFoundError } from "../../lib/errors.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { type Flag, storedFields } from "../fields.ts";
 import { redactedPayload, withHiddenPayloads } from "../rules/types.ts";
 import type { FlagWriteDeps } from "./flag-writes.ts";

@@ -8,7 +8,7 @@ import type { Reading } from "../../accounts/db.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { cohort, flag, tag } from "../../accounts/schema.ts";
 import { PermissionDeniedError } from "../../lib/errors.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { once } from "../../lib/once.ts";
 import type { Flag, FlagFields } from "../fields.ts";
 import { dependencyIds } from "../rules/dependency-rules.ts";

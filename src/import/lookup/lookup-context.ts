@@ -1,6 +1,6 @@
 /** Data from the lookup files of an import for the records of its events. */
 
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
 import type { MapContext } from "../map/formats.ts";
 import { getId, toExactNumber } from "../map/lenient-json.ts";
 import { type UmamiLookup, umamiDatum } from "../map/umami.ts";

@@ -4,7 +4,7 @@
  */
 
 import type { AppError } from "../../lib/errors.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
 import { addName, emptyCounts, type ImportCounts } from "../counts.ts";
 import { getTable } from "../files.ts";
 import { type FieldRule, withFields, withLowerNames } from "../map/fields.ts";

@@ -1,6 +1,6 @@
 /** Amplitude's export, HTTP format and warehouse tables (contract, import 2.2); times without a zone are UTC. Pure. */
 
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { campaignNames } from "../../persons/identity/automatic-properties.ts";
 import { objectFrom } from "../read/json-text.ts";
 import { EventDraft } from "./event-draft.ts";

@@ -1,6 +1,6 @@
 /** Fields common to all sources: URLs, campaigns, screens, geography (contract, import 2). Pure. */
 
-import type { Json } from "../../lib/json.ts";
+import type { Json } from "../../lib/json/value.ts";
 import { campaignNames } from "../../persons/identity/automatic-properties.ts";
 
 /** Longer URLs are not parsed. */

@@ -1,6 +1,6 @@
 /** Records with the members of an event: other members become properties, so that flat tables can be loaded. Pure. */
 
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { objectFrom } from "../read/json-text.ts";
 import { limitedGroups } from "./event-draft.ts";
 import { isPlaceholder } from "./identity.ts";

@@ -1,6 +1,6 @@
 /** An event while its record is mapped: the customer's values take precedence, and losses are reported. Pure. */
 
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { objectFrom } from "../read/json-text.ts";
 import { deriveCountryName, deriveFromAddresses } from "./common-fields.ts";
 import type { Members } from "./members.ts";

@@ -2,7 +2,7 @@
 
 import { canonicalUuid } from "../../lib/ids.ts";
 import { formatNumber } from "../../lib/json/exact.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { objectFrom } from "../read/json-text.ts";
 import { parseListString, toJsonString, withoutFilling } from "./lenient-json.ts";
 import type { MappedEvent } from "./mapped.ts";

@@ -1,6 +1,6 @@
 /** `--map`: gives the fields of a record other names, constants and fallbacks. Pure. */
 
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { objectFrom } from "../read/json-text.ts";
 import { getProperties } from "./lenient-json.ts";
 

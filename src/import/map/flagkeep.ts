@@ -1,7 +1,7 @@
 /** Flagkeep's own exports, and any table or file with the fields of an event (contract, import 2.8). Pure. */
 
 import { exportColumns } from "../../events/export/columns.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import type { RecordMembers } from "../read/record-copier.ts";
 import { eventFromColumns, identifiedEvent, isEventMember } from "./event-columns.ts";
 import { getId, getProperties, toList } from "./lenient-json.ts";

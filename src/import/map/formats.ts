@@ -1,6 +1,6 @@
 /** Record formats: their names, detection, and mapping. Pure. */
 
-import type { Json, JsonObject } from "../../lib/json.ts";
+import type { Json, JsonObject } from "../../lib/json/value.ts";
 import type { RecordMembers } from "../read/record-copier.ts";
 import { fromAmplitude } from "./amplitude.ts";
 import { flagkeepMembers, fromFlagkeep, fromGroup, fromPerson, isOwnExport } from "./flagkeep.ts";

@@ -1,6 +1,6 @@
 /** GA4's export to BigQuery, as JSON or Parquet (contract, import 2.5). Pure. */
 
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { isoFromMicros } from "../../lib/time.ts";
 import { objectFrom, parseJsonString } from "../read/json-text.ts";
 import { EventDraft } from "./event-draft.ts";

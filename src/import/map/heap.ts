@@ -1,6 +1,6 @@
 /** Tables of Heap Connect (contract, import 2.11). Pure. */
 
-import type { Json, JsonObject } from "../../lib/json.ts";
+import type { Json, JsonObject } from "../../lib/json/value.ts";
 import { joinAddress } from "./common-fields.ts";
 import { EventDraft } from "./event-draft.ts";
 import { identityAmong, isPlaceholder } from "./identity.ts";

@@ -1,6 +1,6 @@
 /** Which IDs of a record identify a person, and which pair of them may be linked. Pure. */
 
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
 import { isIllegalForMerge, unquoted } from "../../persons/identity/distinct-ids.ts";
 
 /**

@@ -1,7 +1,7 @@
 /** Reads values in the different notations of other programs. Pure. */
 
 import { formatNumber } from "../../lib/json/exact.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { parseJsonString } from "../read/json-text.ts";
 
 /** An ID in any notation. */

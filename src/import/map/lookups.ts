@@ -1,6 +1,6 @@
 /** Lookup files: tables without events that complement the events of a source (contract, import 2.6, 2.11). Pure. */
 
-import type { Json, JsonObject } from "../../lib/json.ts";
+import type { Json, JsonObject } from "../../lib/json/value.ts";
 import { detectFormat, type ImportFormat, type RecordFormat } from "./formats.ts";
 import { getId } from "./lenient-json.ts";
 import { isEmpty } from "./members.ts";

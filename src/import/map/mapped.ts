@@ -1,6 +1,6 @@
 /** The result of mapping a record, before its time is parsed and its UUID derived. Pure. */
 
-import type { Json, JsonObject } from "../../lib/json.ts";
+import type { Json, JsonObject } from "../../lib/json/value.ts";
 
 /** A device and a user that a record or a row of merges names together. */
 export type Pair = readonly [device: string, user: string];

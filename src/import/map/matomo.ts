@@ -1,6 +1,6 @@
 /** Matomo's visits, `Live.getLastVisitsDetails` as JSON or CSV: each action is an event (contract, import 2.9). Pure. */
 
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { objectFrom } from "../read/json-text.ts";
 import { fillScreen } from "./common-fields.ts";
 import { EventDraft } from "./event-draft.ts";

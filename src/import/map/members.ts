@@ -1,6 +1,6 @@
 /** The members of a record while it is mapped: each one is used, kept or reported (contract, import L1). Pure. */
 
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { getId, toJsonString, toList } from "./lenient-json.ts";
 
 /** Whether a member has no value: null, an empty string, list or object. Such members do not count as lost. */

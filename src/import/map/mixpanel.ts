@@ -1,6 +1,6 @@
 /** Mixpanel's raw export, and its exports of people and groups (contract, import 2.3). Pure. */
 
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { deriveCountryName } from "./common-fields.ts";
 import { EventDraft } from "./event-draft.ts";
 import { identityAmong, isPlaceholder, joinIds } from "./identity.ts";

@@ -1,6 +1,6 @@
 /** Plausible's ClickHouse table `events_v2` (contract, import 2.7). Pure. */
 
-import type { Json, JsonObject } from "../../lib/json.ts";
+import type { Json, JsonObject } from "../../lib/json/value.ts";
 import { objectFrom } from "../read/json-text.ts";
 import { joinAddress } from "./common-fields.ts";
 import { EventDraft } from "./event-draft.ts";

@@ -1,6 +1,6 @@
 /** PostHog's batch exports, plugin exports, tables and API (contract, import 2.1). Pure. */
 
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import type { RecordMembers } from "../read/record-copier.ts";
 import { eventFromColumns, identifiedEvent } from "./event-columns.ts";
 import { getId, toJsonString, toList, toObject } from "./lenient-json.ts";

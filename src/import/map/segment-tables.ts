@@ -1,6 +1,6 @@
 /** Tables of Segment and RudderStack: their rows as messages (contract, import 2.4). Pure. */
 
-import type { Json, JsonObject } from "../../lib/json.ts";
+import type { Json, JsonObject } from "../../lib/json/value.ts";
 import { objectFrom } from "../read/json-text.ts";
 import { toObject } from "./lenient-json.ts";
 import { isEmpty } from "./members.ts";

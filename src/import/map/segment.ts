@@ -3,7 +3,7 @@
  * or as tables with columns such as `properties.plan` (contract, import 2.4). Pure.
  */
 
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { objectFrom } from "../read/json-text.ts";
 import { EventDraft, type FieldNames } from "./event-draft.ts";
 import { getIdentity, joinIds } from "./identity.ts";

@@ -1,6 +1,6 @@
 /** Snowplow's enriched events: TSV, JSON of its SDKs, `atomic.events` (contract, import 2.10). Pure. */
 
-import type { Json, JsonObject } from "../../lib/json.ts";
+import type { Json, JsonObject } from "../../lib/json/value.ts";
 import { objectFrom } from "../read/json-text.ts";
 import { EventDraft } from "./event-draft.ts";
 import { getIdentity } from "./identity.ts";

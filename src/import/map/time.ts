@@ -1,7 +1,7 @@
 /** Parses the time of a record strictly: a past event never gets a guessed or the current time. Pure. */
 
 import { formatNumber } from "../../lib/json/exact.ts";
-import type { Json } from "../../lib/json.ts";
+import type { Json } from "../../lib/json/value.ts";
 import { microsPerDay } from "../../lib/time.ts";
 import { isDateOfDigits, parseInstant, parseNumericTime } from "../../lib/timestamp.ts";
 import type { Zone } from "./zone.ts";

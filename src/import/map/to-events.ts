@@ -3,7 +3,7 @@
  * user or set group properties. Pure except for the state of pairs, groups and equal records that is passed in.
  */
 
-import type { Json, JsonObject } from "../../lib/json.ts";
+import type { Json, JsonObject } from "../../lib/json/value.ts";
 import { isoFromMicros } from "../../lib/time.ts";
 import { getEventId, getEventIds, getLegacyId, importNamespace, type OrdinalOf } from "./event-id.ts";
 import { type MappedEvent, type Pair, toEvent } from "./mapped.ts";

@@ -3,7 +3,7 @@
  * are not events (contract, import 1.9). Pure.
  */
 
-import { isJsonObject, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type JsonObject } from "../../lib/json/value.ts";
 
 /** Totals that no event has, in lower case: of Plausible's, GA4's and Umami's interfaces. */
 const totals = new Set([

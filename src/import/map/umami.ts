@@ -1,6 +1,6 @@
 /** Umami's table `website_event` (contract, import 2.6). Pure. */
 
-import type { Json, JsonObject } from "../../lib/json.ts";
+import type { Json, JsonObject } from "../../lib/json/value.ts";
 import { fillScreen, joinAddress } from "./common-fields.ts";
 import { EventDraft } from "./event-draft.ts";
 import { getIdentity } from "./identity.ts";

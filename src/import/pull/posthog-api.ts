@@ -1,7 +1,7 @@
 /** Reads lists of a PostHog project through its API, page by page, with retries for a busy server. */
 
 import { AppError } from "../../lib/errors.ts";
-import { getOwnProperty, isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { getOwnProperty, isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { parseJsonString } from "../read/json-text.ts";
 
 /** The other server rejects a request or sends an unexpected response. */

@@ -9,7 +9,7 @@ import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node
 import { join } from "node:path";
 import type { FlagDocument } from "../../flags/import-export/document.ts";
 import { posthogDocument } from "../../flags/import-export/vendors/posthog.ts";
-import type { Json, JsonObject } from "../../lib/json.ts";
+import type { Json, JsonObject } from "../../lib/json/value.ts";
 import { getId } from "../map/lenient-json.ts";
 import { type PostHogApi, SourceRejectedError } from "./posthog-api.ts";
 

@@ -10,7 +10,7 @@
  * If the file ends with a line break, an open quote may also be a broken one: that depends on the lines after it.
  */
 
-import type { Json, JsonObject } from "../../lib/json.ts";
+import type { Json, JsonObject } from "../../lib/json/value.ts";
 import {
   type CsvForm,
   type CsvProblem,

@@ -1,7 +1,7 @@
 /** Detects the file type from the first bytes. Pure. */
 
 import { isUtf8 } from "node:buffer";
-import { isJsonObject } from "../../lib/json.ts";
+import { isJsonObject } from "../../lib/json/value.ts";
 import { UnreadableFileError } from "./input.ts";
 import { parseJsonString } from "./json-text.ts";
 import { commentLength } from "./table-form.ts";

@@ -4,7 +4,7 @@ import { nestingMax } from "../../ingestion/payload.ts";
 import { exactNumber } from "../../lib/json/exact.ts";
 import { NestingTooDeepError } from "../../lib/json/limits.ts";
 import { endOfValue, skipSpace } from "../../lib/json/spans.ts";
-import type { Json, JsonObject } from "../../lib/json.ts";
+import type { Json, JsonObject } from "../../lib/json/value.ts";
 
 /**
  * Matches JSON that may contain a number beyond JavaScript's precision, at the start of a value. Checking only values

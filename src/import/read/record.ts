@@ -1,7 +1,7 @@
 /** A record of any file type. */
 
 import { NestingTooDeepError } from "../../lib/json/limits.ts";
-import { isJsonObject, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type JsonObject } from "../../lib/json/value.ts";
 import { parseJsonString } from "./json-text.ts";
 import { getProblem, withoutMarks } from "./text-blocks.ts";
 

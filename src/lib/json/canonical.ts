@@ -1,7 +1,7 @@
 /** Canonical JSON: one string per value, for comparing, counting and storing. */
 
-import { isDeeperThan } from "../json.ts";
 import { parseExactJson } from "./exact.ts";
+import { isDeeperThan } from "./value.ts";
 
 /** Deeper values have no canonical string: some can be parsed, but not serialized again. */
 export const nestingMax = 200;

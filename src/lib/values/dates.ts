@@ -5,7 +5,7 @@
  */
 
 import { toNumber } from "../json/exact.ts";
-import type { Json } from "../json.ts";
+import type { Json } from "../json/value.ts";
 import { instantOfWallTime, wallTimeAt } from "../time-zone.ts";
 import { months } from "../timestamp.ts";
 

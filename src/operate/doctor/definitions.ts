@@ -3,7 +3,7 @@
 import { existsSync } from "node:fs";
 import { getMisfits as cohortMisfits } from "../../cohorts/cohort-filters.ts";
 import { getMisfits as flagMisfits } from "../../flags/rules/condition-rules.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { readonlyClient } from "../../lib/sqlite/open.ts";
 import { paths } from "../../paths.ts";
 import { type Finding, ok, warning } from "./finding.ts";

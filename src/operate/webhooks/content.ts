@@ -14,7 +14,7 @@ import { changeRequestBody } from "../../flags/api/change-request-body.ts";
 import { findFlag, flagKeysById } from "../../flags/store/flag.ts";
 import { affectedKeysFinder } from "../../flags/store/protected-flags.ts";
 import { toApiTime } from "../../lib/api-time.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 
 /** An event as webhooks in the format `json` receive it. */
 export interface WebhookContent {

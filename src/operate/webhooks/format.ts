@@ -2,7 +2,7 @@
 
 import type { WebhookFormat } from "../../accounts/schema.ts";
 import { InvalidFieldError } from "../../lib/errors.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import type { WebhookContent } from "./content.ts";
 
 /** Chat services reject longer messages: Discord accepts 2,000 characters. */

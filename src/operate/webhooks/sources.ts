@@ -9,7 +9,7 @@ import { activity, changeRequest, webhookReported } from "../../accounts/schema.
 import { queueDelivery, queueWebhooks } from "../../accounts/webhooks/outbox.ts";
 import { recordSummaryWeek, subscribers, type Webhook } from "../../accounts/webhooks/webhooks.ts";
 import { readLastBackup } from "../../backup/last-backup.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
 import { dayMs, isoFromMicros } from "../../lib/time.ts";
 import { wallTimeAt } from "../../lib/time-zone.ts";
 import type { IngestionReader, WarningCount } from "../../persons/ingestion-reader.ts";

@@ -6,7 +6,7 @@
 import type { JournalEvent } from "../../journal/entry.ts";
 import { sanitizeString } from "../../lib/json/canonical.ts";
 import { formatNumber } from "../../lib/json/exact.ts";
-import { isJsonObject } from "../../lib/json.ts";
+import { isJsonObject } from "../../lib/json/value.ts";
 import { type Members, ParsedMembers } from "../../scan/members.ts";
 import {
   allWrites,

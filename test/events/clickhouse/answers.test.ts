@@ -13,7 +13,7 @@ import { computeExperiment } from "../../../src/events/insights/experiment-sql.t
 import { countFlagCalls } from "../../../src/events/insights/flag-evaluations.ts";
 import { listEvents } from "../../../src/events/list.ts";
 import type { EventSql } from "../../../src/events/sql-dialect.ts";
-import type { Json, JsonObject } from "../../../src/lib/json.ts";
+import type { Json, JsonObject } from "../../../src/lib/json/value.ts";
 import { SqlitePersonReader } from "../../../src/persons/sqlite-person-reader.ts";
 import {
   hasClickHouse,

@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { type EventFilter, eventOrders } from "../../../src/events/list.ts";
 import { exactNumber } from "../../../src/lib/json/exact.ts";
-import type { Json, JsonObject } from "../../../src/lib/json.ts";
+import type { Json, JsonObject } from "../../../src/lib/json/value.ts";
 
 export const day = 86_400_000;
 export const start = Date.UTC(2026, 9, 20);

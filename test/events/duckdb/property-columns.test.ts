@@ -6,7 +6,7 @@ import { computeInsight } from "../../../src/events/compute-query.ts";
 import { listEvents } from "../../../src/events/list.ts";
 import { duckdbSql, type PropertyLocation } from "../../../src/events/sql-dialect.ts";
 import { exactNumber } from "../../../src/lib/json/exact.ts";
-import type { JsonObject } from "../../../src/lib/json.ts";
+import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { TestStores } from "../../support/event-store.ts";
 import { temporaryFolder } from "../../support/server.ts";
 

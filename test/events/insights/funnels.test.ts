@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { UnknownQueryError } from "../../../src/events/event-filters.ts";
-import type { JsonObject } from "../../../src/lib/json.ts";
+import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { firstDurationMs, starts } from "./funnel-model.ts";
 import { counts, day, hour, Journeys, now, steps } from "./journeys.ts";
 

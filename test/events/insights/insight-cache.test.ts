@@ -2,7 +2,7 @@
 
 import { expect, test } from "bun:test";
 import { InsightCache } from "../../../src/events/insights/insight-cache.ts";
-import type { JsonObject } from "../../../src/lib/json.ts";
+import type { JsonObject } from "../../../src/lib/json/value.ts";
 
 const hour = 3_600_000;
 const request = (query: JsonObject = { kind: "TrendsQuery" }, now = 10 * hour, timezone = "UTC") => ({

@@ -2,7 +2,7 @@
 
 import { expect } from "bun:test";
 import { computeInsight } from "../../../src/events/compute-query.ts";
-import type { JsonObject } from "../../../src/lib/json.ts";
+import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { TestStores } from "../../support/event-store.ts";
 
 export const now = Date.UTC(2026, 10, 21, 12, 30);

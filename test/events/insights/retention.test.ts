@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { UnknownQueryError } from "../../../src/events/event-filters.ts";
-import type { JsonObject } from "../../../src/lib/json.ts";
+import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { counts, Journeys, steps } from "./journeys.ts";
 
 let journeys: Journeys;

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { computeInsight } from "../../../src/events/compute-query.ts";
-import type { JsonObject } from "../../../src/lib/json.ts";
+import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { TestStores } from "../../support/event-store.ts";
 
 const now = Date.UTC(2026, 10, 18, 12);

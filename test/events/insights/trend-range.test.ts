@@ -8,7 +8,7 @@ import {
   getRange,
   lastBuckets,
 } from "../../../src/events/insights/trend-range.ts";
-import type { JsonObject } from "../../../src/lib/json.ts";
+import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { TestStores } from "../../support/event-store.ts";
 
 const now = Date.UTC(2026, 10, 21, 12, 30);

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { computeInsight } from "../../../src/events/compute-query.ts";
-import type { JsonObject } from "../../../src/lib/json.ts";
+import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { TestStores } from "../../support/event-store.ts";
 import { ServerProcess } from "../../support/server.ts";
 

@@ -1,6 +1,6 @@
 /** Stores with the events of visits, and short forms of web queries. */
 
-import type { JsonObject } from "../../../src/lib/json.ts";
+import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { type TestEvent, TestStores } from "../../support/event-store.ts";
 import { now } from "./visits-fixture.ts";
 

@@ -1,7 +1,7 @@
 /** Flag definitions for SDKs that evaluate flags themselves: every spelling of the route, every type that SDKs insist on. */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { JsonObject } from "../../../src/lib/json.ts";
+import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { flagsPath, TestServer } from "../../support/management-server.ts";
 
 let server: TestServer;

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import type { JsonObject } from "../../../src/lib/json.ts";
+import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { ServerWithEngine } from "../../support/engine.ts";
 import { addGroup, addPerson } from "../../support/management-people.ts";
 import { flagsPath } from "../../support/management-server.ts";

@@ -10,7 +10,7 @@ import type { ExplanationBody } from "../../../src/flags/evaluation-context/expl
 import { FlagSets, groupTypesFrom } from "../../../src/flags/store/flag-sets.ts";
 import { createApp } from "../../../src/http/app.ts";
 import { TrustedProxies } from "../../../src/http/trusted-proxies.ts";
-import type { JsonObject } from "../../../src/lib/json.ts";
+import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { explainOperations } from "../../../src/operations/flags.ts";
 import { operationRoutes } from "../../../src/operations/routes.ts";
 import { SqlitePersonReader } from "../../../src/persons/sqlite-person-reader.ts";

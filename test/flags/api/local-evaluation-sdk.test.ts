@@ -8,7 +8,7 @@ import {
 import { clientValue, evaluate } from "../../../src/flags/evaluate/evaluate.ts";
 import { compileFlagSet } from "../../../src/flags/evaluate/flag-set.ts";
 import type { EvaluationRequest } from "../../../src/flags/evaluate/model.ts";
-import type { JsonObject } from "../../../src/lib/json.ts";
+import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { flag, inCohort, person, requestFor, when } from "../make.ts";
 import { computableProject, type RandomProject } from "../random-flags.ts";
 

@@ -5,7 +5,7 @@ import {
 } from "../../../src/flags/definitions/local-evaluation.ts";
 import type { CohortDefinition, FlagDefinition } from "../../../src/flags/rules/types.ts";
 import { isNotModified } from "../../../src/http/route-response.ts";
-import type { Json, JsonObject } from "../../../src/lib/json.ts";
+import type { Json, JsonObject } from "../../../src/lib/json/value.ts";
 import { cohort, dependsOn, flag, inCohort, person, when } from "../make.ts";
 
 const a = person("a", "exact", "1");

@@ -2,7 +2,7 @@
 
 import { expect, test } from "bun:test";
 import { exactNumber } from "../../../src/lib/json/exact.ts";
-import type { Json } from "../../../src/lib/json.ts";
+import type { Json } from "../../../src/lib/json/value.ts";
 import { ServerProcess, until } from "../../support/server.ts";
 
 const digits = "12345678901234567890";

@@ -1,7 +1,7 @@
 /** What the stores know about persons, groups and cohorts counts, and is read only when a flag needs it. */
 
 import { describe, expect, test } from "bun:test";
-import type { JsonObject } from "../../../src/lib/json.ts";
+import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { addCohortMembers } from "../../../src/persons/cohort-members.ts";
 import type { SubjectQuery, SubjectReader } from "../../../src/persons/person-reader.ts";
 import { event, set } from "../../persons/support.ts";

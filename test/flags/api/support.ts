@@ -17,7 +17,7 @@ import { type App, createApp } from "../../../src/http/app.ts";
 import type { Route } from "../../../src/http/route.ts";
 import { TrustedProxies } from "../../../src/http/trusted-proxies.ts";
 import { clientSignal } from "../../../src/lib/client-abort.ts";
-import type { JsonObject } from "../../../src/lib/json.ts";
+import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { addHashKeyOverrides } from "../../../src/persons/hash-key-overrides.ts";
 import type { SubjectReader } from "../../../src/persons/person-reader.ts";
 import { SqlitePersonReader } from "../../../src/persons/sqlite-person-reader.ts";

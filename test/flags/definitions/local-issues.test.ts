@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { LocalIssues } from "../../../src/flags/definitions/local-issues.ts";
 import type { CohortDefinition, FlagDefinition } from "../../../src/flags/rules/types.ts";
-import type { JsonObject } from "../../../src/lib/json.ts";
+import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { flagkeep, ServerProcess } from "../../support/server.ts";
 import { dependsOn, flag, inCohort, person, when } from "../make.ts";
 

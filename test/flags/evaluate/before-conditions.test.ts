@@ -1,7 +1,7 @@
 /** What decides before the conditions of a flag are looked at: enrolment, and holdouts. */
 
 import { describe, expect, test } from "bun:test";
-import type { Json } from "../../../src/lib/json.ts";
+import type { Json } from "../../../src/lib/json/value.ts";
 import { inCohort, person, when } from "../make.ts";
 import { aboutCompany, getResult, isStaff, short, staff, twoVariants } from "./support.ts";
 

@@ -3,7 +3,7 @@ import { clientValue, evaluate } from "../../../src/flags/evaluate/evaluate.ts";
 import { compileFlagSet } from "../../../src/flags/evaluate/flag-set.ts";
 import type { EvaluationRequest } from "../../../src/flags/evaluate/model.ts";
 import type { CohortDefinition } from "../../../src/flags/rules/types.ts";
-import type { Json, JsonObject } from "../../../src/lib/json.ts";
+import type { Json, JsonObject } from "../../../src/lib/json/value.ts";
 import { cohort, dependsOn, flag, inCohort, person, requestFor, when } from "../make.ts";
 
 const a = person("a", "exact", "1");

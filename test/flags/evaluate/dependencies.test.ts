@@ -3,7 +3,7 @@ import { evaluate } from "../../../src/flags/evaluate/evaluate.ts";
 import { compileFlagSet } from "../../../src/flags/evaluate/flag-set.ts";
 import type { EvaluationRequest } from "../../../src/flags/evaluate/model.ts";
 import type { FlagDefinition } from "../../../src/flags/rules/types.ts";
-import type { Json, JsonObject } from "../../../src/lib/json.ts";
+import type { Json, JsonObject } from "../../../src/lib/json/value.ts";
 import { dependsOn, flag, requestFor, when } from "../make.ts";
 import { groupTypes, isStaff, short, staff, twoVariants } from "./support.ts";
 

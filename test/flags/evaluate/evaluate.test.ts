@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { clientValue } from "../../../src/flags/evaluate/evaluate.ts";
 import type { EvaluationRequest } from "../../../src/flags/evaluate/model.ts";
-import type { JsonObject } from "../../../src/lib/json.ts";
+import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { when } from "../make.ts";
 import { aboutCompany, getResult, isStaff, short, staff, twoVariants } from "./support.ts";
 

@@ -4,7 +4,7 @@ import { rolloutPosition, variantPosition } from "../../../src/flags/evaluate/bu
 import { evaluate } from "../../../src/flags/evaluate/evaluate.ts";
 import { explain } from "../../../src/flags/evaluate/explain.ts";
 import { compileFlagSet } from "../../../src/flags/evaluate/flag-set.ts";
-import type { JsonObject } from "../../../src/lib/json.ts";
+import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { cohort, dependsOn, flag, inCohort, person, requestFor, when } from "../make.ts";
 import { anyProject } from "../random-flags.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { compileCohorts } from "../../../src/flags/evaluate/cohorts.ts";
 import { compileSubjectFilter } from "../../../src/flags/evaluate/person-filter.ts";
-import type { JsonObject } from "../../../src/lib/json.ts";
+import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { cohort, dependsOn, inCohort, person, testNow } from "../make.ts";
 
 const clock = { now: testNow, timezone: "UTC" };

@@ -4,7 +4,7 @@ import { compileFlagSet, coversPersonKeys } from "../../../src/flags/evaluate/fl
 import type { EvaluationRequest } from "../../../src/flags/evaluate/model.ts";
 import { GroupView, PersonView } from "../../../src/flags/evaluate/person-view.ts";
 import { compileMatcher } from "../../../src/flags/operators/matchers.ts";
-import type { Json, JsonObject } from "../../../src/lib/json.ts";
+import type { Json, JsonObject } from "../../../src/lib/json/value.ts";
 import { cohort, flag, inCohort, person, requestFor, testNow, when } from "../make.ts";
 
 const groupTypes = [

@@ -6,7 +6,7 @@ import {
 } from "../../../src/flags/definitions/local-evaluation.ts";
 import { evaluate } from "../../../src/flags/evaluate/evaluate.ts";
 import { compileFlagSet } from "../../../src/flags/evaluate/flag-set.ts";
-import type { Json, JsonObject } from "../../../src/lib/json.ts";
+import type { Json, JsonObject } from "../../../src/lib/json/value.ts";
 import { flag, requestFor } from "../make.ts";
 import { anyProject } from "../random-flags.ts";
 

@@ -4,7 +4,7 @@ import { clientValue, evaluate } from "../../../src/flags/evaluate/evaluate.ts";
 import { compileFlagSet } from "../../../src/flags/evaluate/flag-set.ts";
 import type { EvaluationRequest, FlagResult } from "../../../src/flags/evaluate/model.ts";
 import type { FlagDefinition } from "../../../src/flags/rules/types.ts";
-import type { JsonObject } from "../../../src/lib/json.ts";
+import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { flag, person, requestFor } from "../make.ts";
 
 export const groupTypes = [

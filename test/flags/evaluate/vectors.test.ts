@@ -9,7 +9,7 @@ import {
 import { clientValue, evaluate } from "../../../src/flags/evaluate/evaluate.ts";
 import { compileFlagSet } from "../../../src/flags/evaluate/flag-set.ts";
 import { compileMatcher } from "../../../src/flags/operators/matchers.ts";
-import type { Json, JsonObject } from "../../../src/lib/json.ts";
+import type { Json, JsonObject } from "../../../src/lib/json/value.ts";
 import { instantBefore, parseRelativeDate } from "../../../src/lib/values/dates.ts";
 import { flag, requestFor } from "../make.ts";
 import operatorRows from "../testdata/operators.json";

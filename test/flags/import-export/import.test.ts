@@ -7,7 +7,7 @@ import { differenceLines } from "../../../src/flags/import-export/difference.ts"
 import { type FlagDocument, writeDocument } from "../../../src/flags/import-export/document.ts";
 import { readDocument, serializeDocument } from "../../../src/flags/import-export/read-document.ts";
 import { findFlagByKey, readFlags } from "../../../src/flags/store/flag.ts";
-import type { JsonObject } from "../../../src/lib/json.ts";
+import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { dependsOn, inCohort, person, when } from "../make.ts";
 import { company, now, TwoProjects } from "./two-projects.ts";
 

@@ -15,7 +15,7 @@ import { findFlagByKey } from "../../../src/flags/store/flag.ts";
 import { createFlag, updateFlag } from "../../../src/flags/store/flag-writes.ts";
 import { payloadCipher } from "../../../src/flags/store/payload-cipher.ts";
 import { parseFields } from "../../../src/http/fields.ts";
-import type { JsonObject } from "../../../src/lib/json.ts";
+import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { dependsOn, inCohort, person, when } from "../make.ts";
 
 export const now = new Date("2026-03-01T12:00:00Z");

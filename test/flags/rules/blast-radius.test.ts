@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { type BlastRadiusBody, parseBlastRadius as parse } from "../../../src/flags/rules/blast-radius.ts";
 import { FlagInvalid } from "../../../src/flags/rules/errors.ts";
 import { filtersOfNewFlag } from "../../../src/flags/rules/filters.ts";
-import type { JsonObject } from "../../../src/lib/json.ts";
+import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { person } from "../make.ts";
 import { context } from "./support.ts";
 

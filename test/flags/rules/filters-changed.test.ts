@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { filtersOfChangedFlag, filtersOfNewFlag } from "../../../src/flags/rules/filters.ts";
-import type { JsonObject } from "../../../src/lib/json.ts";
+import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { dependsOn, person, when } from "../make.ts";
 import { context, rejection, twoVariants } from "./support.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { type FiltersContext, filtersOfNewFlag } from "../../../src/flags/rules/filters.ts";
-import type { Json } from "../../../src/lib/json.ts";
+import type { Json } from "../../../src/lib/json/value.ts";
 import { dependsOn, inCohort, person, when } from "../make.ts";
 import { condition, context, rejection, twoVariants } from "./support.ts";
 

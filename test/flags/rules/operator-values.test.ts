@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { compileMatcher } from "../../../src/flags/operators/matchers.ts";
 import { filtersOfNewFlag } from "../../../src/flags/rules/filters.ts";
 import type { FlagFact } from "../../../src/flags/rules/types.ts";
-import type { Json, JsonObject } from "../../../src/lib/json.ts";
+import type { Json, JsonObject } from "../../../src/lib/json/value.ts";
 import { type OperatorName, operatorNames } from "../../../src/lib/operator-table.ts";
 import { fitsOperator, fitsOperatorInFlag } from "../../../src/lib/operators.ts";
 import { flagsPath, TestServer } from "../../support/management-server.ts";

@@ -6,7 +6,7 @@ import {
   withGroups,
   withRenamedEnrollment,
 } from "../../../src/flags/rules/stored-filters.ts";
-import type { Json } from "../../../src/lib/json.ts";
+import type { Json } from "../../../src/lib/json/value.ts";
 import { cohort, inCohort, person, when } from "../make.ts";
 
 describe("simple flags", () => {

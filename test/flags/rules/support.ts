@@ -3,7 +3,7 @@
 import { FlagInvalid } from "../../../src/flags/rules/errors.ts";
 import type { FiltersContext } from "../../../src/flags/rules/filters.ts";
 import type { CohortDefinition, FlagDefinition } from "../../../src/flags/rules/types.ts";
-import type { JsonObject } from "../../../src/lib/json.ts";
+import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { cohort, dependsOn, flag, inCohort, person, when } from "../make.ts";
 
 const behavioral = { type: "behavioral", key: "signed up", value: "performed_event" };

@@ -1,7 +1,7 @@
 /** A record of each source with a value of its own in every member that its contract section names. */
 
 import type { RecordFormat } from "../../../src/import/map/formats.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../../src/lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../../src/lib/json/value.ts";
 
 export interface FullRecord {
   format: RecordFormat;

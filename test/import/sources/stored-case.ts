@@ -1,6 +1,6 @@
 /** What a stored case of a source is. */
 
-import type { JsonObject } from "../../../src/lib/json.ts";
+import type { JsonObject } from "../../../src/lib/json/value.ts";
 
 export type FileForm = "ndjson" | "csv" | "tsv" | "parquet";
 

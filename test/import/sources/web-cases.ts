@@ -1,6 +1,6 @@
 /** Realistic records of sources of web analytics, and the events that are stored for them. */
 
-import type { JsonObject } from "../../../src/lib/json.ts";
+import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { all, at, type StoredCase, stored } from "./stored-case.ts";
 
 const parameter = (key: string, value: JsonObject) => ({

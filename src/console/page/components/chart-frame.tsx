@@ -17,6 +17,16 @@ export interface ChartSeries {
   names?: readonly string[];
 }
 
+/** What a chart, its tooltip, its legend and its table show. */
+export interface ChartFigures {
+  label: string;
+  /** One per position on the axis. */
+  names: readonly string[];
+  series: readonly ChartSeries[];
+  /** Formats values where one is shown. */
+  format: (value: number) => string;
+}
+
 /** Called with the axis position and series index of a selected number. */
 export type PickFigure = (place: number, series: number) => void;
 

@@ -2,7 +2,7 @@
 
 import { percent } from "../lib/format.ts";
 import { messages } from "../messages/index.ts";
-import { type ChartSeries, seriesClass } from "./chart-frame.tsx";
+import { type ChartFigures, type ChartSeries, seriesClass } from "./chart-frame.tsx";
 
 const w = messages.frame;
 
@@ -13,13 +13,10 @@ export function Legend({
   hasTotals,
   format,
   onHide,
-}: {
-  label: string;
-  series: readonly ChartSeries[];
+}: Omit<ChartFigures, "names"> & {
   /** Names of the hidden series. */
   hidden: ReadonlySet<string>;
   hasTotals: boolean;
-  format: (value: number) => string;
   onHide: (hidden: ReadonlySet<string>) => void;
 }) {
   // The previous period has the color of its series, and no entry.

@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { messages } from "../messages/index.ts";
-import { type ChartSeries, seriesClass } from "./chart-frame.tsx";
+import { type ChartFigures, type ChartSeries, seriesClass } from "./chart-frame.tsx";
 import { change } from "./chart-legend.tsx";
 
 const w = messages.frame;
@@ -18,12 +18,8 @@ export function ChartTooltip({
   pointed,
   onMove,
   onLeave,
-}: {
-  label: string;
-  names: readonly string[];
-  series: readonly ChartSeries[];
+}: ChartFigures & {
   isLastUnfinished: boolean;
-  format: (value: number) => string;
   isShown: (series: ChartSeries) => boolean;
   pointed: { position: number; left: number } | undefined;
   onMove: (position: number) => void;

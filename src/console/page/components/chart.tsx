@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { download, toCsv } from "../lib/csv.ts";
 import { decimal } from "../lib/format.ts";
 import { messages } from "../messages/index.ts";
-import { type ChartSeries, FigureTable, type PickFigure } from "./chart-frame.tsx";
+import { type ChartFigures, type ChartSeries, FigureTable, type PickFigure } from "./chart-frame.tsx";
 import { Legend } from "./chart-legend.tsx";
 import { ChartTooltip } from "./chart-tooltip.tsx";
 import { Menu, type MenuItem } from "./menu.tsx";
@@ -29,19 +29,14 @@ export function Chart({
   actions = [],
   onPick,
   onSelect,
-}: {
-  label: string;
+}: Omit<ChartFigures, "format"> & {
   summary: string;
   /** Heading of the positions, for the table. */
   rowTitle?: string;
-  /** One per position on the axis. */
-  names: readonly string[];
-  series: readonly ChartSeries[];
   shape?: ChartShape;
   /** The last bucket is still in progress. */
   isLastUnfinished?: boolean;
-  /** Formats values where one is shown. */
-  format?: (value: number) => string;
+  format?: ChartFigures["format"];
   /** The legend shows the sum of each series: only for values that can be added up. */
   hasTotals?: boolean;
   /** Content below the axis. */

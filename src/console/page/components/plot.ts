@@ -4,7 +4,7 @@ import uPlot from "uplot";
 import { download } from "../lib/csv.ts";
 import { compact } from "../lib/format.ts";
 import { themeColor } from "../lib/theme.ts";
-import { type ChartSeries, colorsCount } from "./chart-frame.tsx";
+import { type ChartFigures, colorsCount } from "./chart-frame.tsx";
 import { type Band, stackBands } from "./stacks.ts";
 
 export type ChartShape = "line" | "bars";
@@ -19,9 +19,7 @@ const axisSize = 60;
 const endPadding = 36;
 const barWidthMax = 48;
 
-interface PlotOptions {
-  names: readonly string[];
-  series: readonly ChartSeries[];
+interface PlotOptions extends Pick<ChartFigures, "names" | "series"> {
   shape: ChartShape;
   isLastUnfinished: boolean;
   isShown: (index: number) => boolean;

@@ -6,7 +6,7 @@
  * sets with growing percentages: a user's position is the same in every set of a flag.
  */
 
-import type { Json, JsonObject } from "../../../lib/json.ts";
+import type { Json, JsonObject } from "../../../lib/json/value.ts";
 import { alternatives, type Expression, not, UnsupportedRuleError, unknownsIn } from "./expression.ts";
 import {
   type Part,

@@ -5,7 +5,7 @@
  * keeps its result for users without the property. Pure.
  */
 
-import type { Json, JsonObject } from "../../../lib/json.ts";
+import type { Json, JsonObject } from "../../../lib/json/value.ts";
 import { compilePattern } from "../../../lib/regex.ts";
 import { parseVersion } from "../../../lib/values/versions.ts";
 import { checkedList, checkedObjects, number, stringify } from "./values.ts";

@@ -1,7 +1,7 @@
 /** Collects the flags of another product's file, each independently, and converts them to items of a document. Pure. */
 
-import { isDeeperThan, isJsonObject, type Json, type JsonObject } from "../../../lib/json.ts";
-import type { FlagItem } from "../document.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../../lib/json/value.ts";
+import { type FlagItem, nestingIssue } from "../document.ts";
 import { toFilters } from "./condition-sets.ts";
 import { type Expression, flagsIn, matchesNone, unknown } from "./expression.ts";
 import { name as toName } from "./values.ts";
@@ -32,8 +32,6 @@ export interface ConvertedFlags {
 
 /** The part of an obstacle about a flag that is not imported at all. */
 const wholeFlag = "the flag";
-/** Deeper than any realistic rule. */
-const nestingMax = 100;
 
 interface Entry {
   key: string;
@@ -74,7 +72,7 @@ export class FlagItems {
     if (!isJsonObject(source)) return "is not an object";
     if (key === undefined) return "has no key";
     if (this.seen.has(key)) return "is in the file twice; the first is imported";
-    return isDeeperThan(source, nestingMax) ? `is nested more than ${nestingMax} levels deep` : undefined;
+    return nestingIssue(source);
   }
 
   /** Adds the flags of a map by key. */

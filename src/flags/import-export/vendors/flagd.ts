@@ -1,6 +1,6 @@
 /** Flag definitions of flagd: `{"flags": {KEY: {"state", "variants", "defaultVariant", "targeting"}}}`. Pure. */
 
-import { isJsonObject, type Json, type JsonObject } from "../../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../../lib/json/value.ts";
 import { type Expression, matchesAll, not, test, unknown } from "./expression.ts";
 import type { FlagItems } from "./flag-items.ts";
 import { JsonLogicReader, propertyNamed } from "./json-logic.ts";

@@ -3,7 +3,7 @@
  * (`{"feature_states", "project": {"segments"}, "identity_overrides"}`), which its SDKs evaluate. Pure.
  */
 
-import { isJsonObject, type Json, type JsonObject } from "../../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../../lib/json/value.ts";
 import {
   compared,
   type Expression,

@@ -1,6 +1,6 @@
 /** Segments of Flipt and their constraints. Pure. */
 
-import type { Json, JsonObject } from "../../../lib/json.ts";
+import type { Json, JsonObject } from "../../../lib/json/value.ts";
 import {
   compared,
   dated,

@@ -1,6 +1,6 @@
 /** Flags of Flipt: output of `flipt export` and files in its Git storage (`features.yaml`). Pure. */
 
-import type { Json, JsonObject } from "../../../lib/json.ts";
+import type { Json, JsonObject } from "../../../lib/json/value.ts";
 import { type Expression, unknown } from "./expression.ts";
 import type { FlagItems } from "./flag-items.ts";
 import { readSegment } from "./flipt-segments.ts";

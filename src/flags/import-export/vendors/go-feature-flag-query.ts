@@ -1,6 +1,7 @@
 /** Queries of GO Feature Flag's rules: JsonLogic, or the language of `nikunjy/rules`. Pure. */
 
-import { isJsonObject, type Json } from "../../../lib/json.ts";
+import { isJsonObject, type Json } from "../../../lib/json/value.ts";
+import { nestingMax } from "../document.ts";
 import {
   compared,
   type Expression,
@@ -48,7 +49,6 @@ interface Value {
 
 /** A name, a value, an operator, a bracket. */
 const token = /\s*(?:"((?:[^"\\]|\\.)*)"|([()[\],])|([^\s()[\],"]+))/y;
-const nestingMax = 100;
 
 /** `A and (B or not (C))`, `path op value`, `path in [1, 2]`, `path pr`. */
 class QueryReader {

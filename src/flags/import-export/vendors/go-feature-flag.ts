@@ -1,6 +1,6 @@
 /** Flags of GO Feature Flag: `KEY: {variations, targeting, defaultRule}`, in YAML or JSON. Pure. */
 
-import { isJsonObject, type Json, type JsonObject } from "../../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../../lib/json/value.ts";
 import { matchesAll } from "./expression.ts";
 import type { FlagItems } from "./flag-items.ts";
 import { readQuery } from "./go-feature-flag-query.ts";

@@ -1,6 +1,6 @@
 /** Conditions of GrowthBook's rules, in the query language of MongoDB. Pure. */
 
-import { isJsonObject, type Json, type JsonObject } from "../../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../../lib/json/value.ts";
 import {
   compared,
   type Expression,

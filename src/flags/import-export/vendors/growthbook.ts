@@ -3,7 +3,7 @@
  * (`GET /api/v1/features`). Users outside the coverage of a rule continue to the next one. Pure.
  */
 
-import { isJsonObject, type Json, type JsonObject } from "../../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../../lib/json/value.ts";
 import { type Expression, matchesAll, matchesNone, not, unknown } from "./expression.ts";
 import type { FlagItems } from "./flag-items.ts";
 import { GrowthBookConditions, idAttributes, meets } from "./growthbook-conditions.ts";

@@ -1,6 +1,6 @@
 /** Conditions in JsonLogic, with the operators that flagd and GO Feature Flag add. A missing attribute is null. Pure. */
 
-import { isJsonObject, type Json, type JsonObject } from "../../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../../lib/json/value.ts";
 import { parseVersion } from "../../../lib/values/versions.ts";
 import {
   compared,

@@ -1,6 +1,6 @@
 /** Clauses and segments of LaunchDarkly's rules. Pure. */
 
-import type { Json, JsonObject } from "../../../lib/json.ts";
+import type { Json, JsonObject } from "../../../lib/json/value.ts";
 import {
   compared,
   dated,

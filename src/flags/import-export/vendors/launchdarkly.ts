@@ -3,7 +3,7 @@
  * Relay and development server (`{"flags": {…}, "segments": {…}}`). Pure.
  */
 
-import type { Json, JsonObject } from "../../../lib/json.ts";
+import type { Json, JsonObject } from "../../../lib/json/value.ts";
 import { type Expression, isOneOf, matchesNone, not, readEach, unknown } from "./expression.ts";
 import type { FlagItems } from "./flag-items.ts";
 import { LaunchDarklySegments, ofAnotherKind, readClause } from "./launchdarkly-clauses.ts";

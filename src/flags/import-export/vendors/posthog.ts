@@ -3,8 +3,8 @@
  * identical, so every user keeps the same values. Pure.
  */
 
-import { isDeeperThan, isJsonObject, type Json, type JsonObject } from "../../../lib/json.ts";
-import { type FlagDocument, writeDocument } from "../document.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../../lib/json/value.ts";
+import { type FlagDocument, nestingIssue, writeDocument } from "../document.ts";
 import type { NotMapped } from "./flag-items.ts";
 import { entries, list, name, object, stringify } from "./values.ts";
 
@@ -51,9 +51,6 @@ export function readPostHog(root: Json): {
   return { document, notMapped, unread: notMapped.length, remarks: [...more, ...renamed] };
 }
 
-/** Deeper than any realistic filter. */
-const nestingMax = 100;
-
 /** The flags that have the form of a flag; each of the others is reported. */
 function readable(listed: readonly Json[]): { flags: JsonObject[]; notMapped: NotMapped[] } {
   const flags: JsonObject[] = [];
@@ -75,9 +72,9 @@ function getProblem(flag: Json, key: string | undefined, known: ReadonlySet<stri
   if (!isJsonObject(flag)) return "is not an object";
   if (key === undefined) return "has no key";
   if (known.has(key)) return "is in the file twice; the first is imported";
-  if (isDeeperThan(flag, nestingMax)) return `is nested more than ${nestingMax} levels deep`;
   const { filters = null } = flag;
-  return filters === null || isJsonObject(filters) ? undefined : "its filters are not an object";
+  const hasFilters = filters === null || isJsonObject(filters);
+  return nestingIssue(flag) ?? (hasFilters ? undefined : "its filters are not an object");
 }
 
 function flagsIn(root: Json): readonly Json[] {

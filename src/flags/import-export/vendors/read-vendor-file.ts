@@ -1,6 +1,6 @@
 /** Detects files of other flag products by their content, and converts them to documents. Pure. */
 
-import { isJsonObject, type Json, type JsonObject } from "../../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../../lib/json/value.ts";
 import { documentVersion, type FlagDocument } from "../document.ts";
 import { InvalidDocumentError } from "../read-document.ts";
 import { FlagItems, type NotMapped } from "./flag-items.ts";

@@ -1,6 +1,6 @@
 /** Constraints of Unleash's strategies and segments. Pure. */
 
-import type { Json, JsonObject } from "../../../lib/json.ts";
+import type { Json, JsonObject } from "../../../lib/json/value.ts";
 import {
   compared,
   type Expression,

@@ -6,7 +6,7 @@
  * Strategies are joined by OR. Pure.
  */
 
-import type { Json, JsonObject } from "../../../lib/json.ts";
+import type { Json, JsonObject } from "../../../lib/json/value.ts";
 import { type Expression, isOneOf, matchesNone, not, readEach, unknown } from "./expression.ts";
 import type { FlagItems } from "./flag-items.ts";
 import { readConstraint, toProperty } from "./unleash-constraints.ts";

@@ -1,6 +1,6 @@
 /** Reads members of foreign files leniently: a member of the wrong type counts as missing. */
 
-import { isJsonObject, type Json, type JsonObject } from "../../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../../lib/json/value.ts";
 
 export const text = (value: Json | undefined): string | undefined =>
   typeof value === "string" && value !== "" ? value : undefined;

@@ -1,6 +1,6 @@
 /** A flag of another product, in the form that readers produce. Pure. */
 
-import type { Json, JsonObject } from "../../../lib/json.ts";
+import type { Json, JsonObject } from "../../../lib/json/value.ts";
 import { type Expression, matchesAll, UnsupportedRuleError } from "./expression.ts";
 import { stringify } from "./values.ts";
 

@@ -1,7 +1,7 @@
 /** GrowthBook's conditions and rules, and flags that would be for other people than before (contract, import 3: F1, F3). */
 
 import { describe, expect, test } from "bun:test";
-import type { JsonObject } from "../../../../src/lib/json.ts";
+import type { JsonObject } from "../../../../src/lib/json/value.ts";
 import { foreignImports, json, near } from "./support.ts";
 
 const imported = foreignImports();

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { InvalidDocumentError } from "../../../../src/flags/import-export/read-document.ts";
 import { readVendorFile } from "../../../../src/flags/import-export/vendors/read-vendor-file.ts";
-import type { JsonObject } from "../../../../src/lib/json.ts";
+import type { JsonObject } from "../../../../src/lib/json/value.ts";
 import { foreignImports, json, near } from "./support.ts";
 
 const imported = foreignImports();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { readVendorFile } from "../../../../src/flags/import-export/vendors/read-vendor-file.ts";
-import type { Json } from "../../../../src/lib/json.ts";
+import type { Json } from "../../../../src/lib/json/value.ts";
 import { foreignImports, json } from "./support.ts";
 
 const imported = foreignImports();

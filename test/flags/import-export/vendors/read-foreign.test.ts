@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { readVendorFile } from "../../../../src/flags/import-export/vendors/read-vendor-file.ts";
-import type { Json } from "../../../../src/lib/json.ts";
+import type { Json } from "../../../../src/lib/json/value.ts";
 
 test("files of no product are no files of one, whatever is in them", () => {
   fc.assert(

@@ -1,7 +1,7 @@
 /** Segments of Flagsmith and Flipt, and rules of GO Feature Flag, row by row (contract, import 3: F1, F3). */
 
 import { describe, expect, test } from "bun:test";
-import type { JsonObject } from "../../../../src/lib/json.ts";
+import type { JsonObject } from "../../../../src/lib/json/value.ts";
 import { foreignImports, json, near } from "./support.ts";
 
 const imported = foreignImports();

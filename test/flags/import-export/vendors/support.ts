@@ -17,7 +17,7 @@ import { readFlags } from "../../../../src/flags/store/flag.ts";
 import { FlagSets } from "../../../../src/flags/store/flag-sets.ts";
 import { payloadCipher } from "../../../../src/flags/store/payload-cipher.ts";
 import { parseFields } from "../../../../src/http/fields.ts";
-import type { Json, JsonObject } from "../../../../src/lib/json.ts";
+import type { Json, JsonObject } from "../../../../src/lib/json/value.ts";
 import { requestFor } from "../../make.ts";
 
 const now = new Date("2026-03-01T12:00:00Z");

@@ -1,7 +1,7 @@
 /** The two tables of the contract (import 3): a missing attribute, and a flag without rules, per product. */
 
 import { describe, expect, test } from "bun:test";
-import type { JsonObject } from "../../../../src/lib/json.ts";
+import type { JsonObject } from "../../../../src/lib/json/value.ts";
 import { foreignImports, json } from "./support.ts";
 import { conditionRows } from "./table-rows.ts";
 

@@ -4,7 +4,7 @@
  * Every function accepts any value and never throws: bad data must not stop an evaluation.
  */
 
-import { formatNumber } from "./json/exact.ts";
+import { formatNumber } from "./exact.ts";
 
 export type Json = null | boolean | number | string | Json[] | JsonObject;
 export interface JsonObject {
