@@ -100,4 +100,82 @@ describe.skipIf(chromiumPath === undefined)("surveys", () => {
     expect(errors).toEqual([]);
     await context.close();
   });
+
+  test("questions are moved by mouse, by arrow keys and by buttons", async () => {
+    const { server } = owner;
+    const { page, context, errors } = await owner.open();
+    const created = await server.api("/api/projects/1/surveys/", {
+      method: "POST",
+      body: {
+        name: "Order",
+        type: "popover",
+        questions: ["One", "Two", "Three", "Four"].map((question) => ({ type: "open", question })),
+      },
+    });
+    const { id } = await created.json();
+    await page.goto(`/console/surveys/${id}?tab=edit`);
+    const getOrder = () => page.getByLabel("Question", { exact: true }).evaluateAll(readValues);
+    const getGrip = (place: number) =>
+      page.getByRole("button", { name: `Move question ${place}`, exact: true });
+    const getMiddle = async (place: number) => {
+      const { x, y, width, height } = (await getGrip(place).boundingBox())!;
+      return { x: x + width / 2, y: y + height / 2 };
+    };
+    const press = async (place: number) => {
+      await getGrip(place).scrollIntoViewIfNeeded();
+      const { x, y } = await getMiddle(place);
+      await page.mouse.move(x, y);
+      await page.mouse.down();
+      // The first moves collapse the questions.
+      await page.mouse.move(x, y + 6);
+      await page.locator(".question-list.dragging").waitFor();
+      return x;
+    };
+    const x = await press(1);
+    expect(Math.abs((await getMiddle(1)).y - (await getMiddle(2)).y)).toBeLessThan(90);
+    await looksRight(page);
+    await page.mouse.move(x, (await getMiddle(3)).y, { steps: 5 });
+    await page.mouse.up();
+    expect(await getOrder()).toEqual(["Two", "Three", "One", "Four"]);
+    expect(await page.locator(".question-list.dragging").count()).toBe(0);
+    expect(await getGrip(3).evaluate((grip) => grip === document.activeElement)).toBe(true);
+    await page.frameLocator("iframe").getByText("Two").waitFor();
+
+    // From the end to the start, past the edge of the list.
+    await press(4);
+    await page.mouse.move(x, (await getMiddle(1)).y - 200, { steps: 5 });
+    await page.mouse.up();
+    expect(await getOrder()).toEqual(["Four", "Two", "Three", "One"]);
+
+    await press(2);
+    await page.mouse.move(x, (await getMiddle(4)).y, { steps: 5 });
+    await page.keyboard.press("Escape");
+    await page.mouse.up();
+    expect(await getOrder()).toEqual(["Four", "Two", "Three", "One"]);
+
+    await getGrip(1).press("ArrowDown");
+    await page.keyboard.press("ArrowDown");
+    await page.getByText("Question 3 of 4", { exact: true }).waitFor({ state: "attached" });
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowDown");
+    expect(await getOrder()).toEqual(["Two", "Three", "One", "Four"]);
+    await page.getByRole("button", { name: "Move question 3 up" }).press("Enter");
+    await page.keyboard.press("Enter");
+    expect(await getOrder()).toEqual(["One", "Two", "Three", "Four"]);
+    expect(await getGrip(1).evaluate((grip) => grip === document.activeElement)).toBe(true);
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Survey saved.").waitFor();
+
+    await getGrip(2).press("ArrowUp");
+    await page.getByRole("button", { name: "Save" }).click();
+    await until(async () => {
+      const saved = await (await server.api(`/api/projects/1/surveys/${id}/`)).json();
+      return saved.questions[0].question === "Two";
+    }, "the order is stored");
+    expect(errors).toEqual([]);
+    await context.close();
+  });
 });
+
+const readValues = (fields: (HTMLElement | SVGElement)[]): string[] =>
+  fields.map((field) => (field as HTMLInputElement).value);

@@ -98,7 +98,12 @@ export const surveyPath = (id: string, rest = "") => inProject(`surveys/${encode
 export const changeSurvey = (id: string, body: Record<string, unknown>): Promise<Survey> =>
   request(surveyPath(id), { method: "PATCH", body });
 
-export const freshQuestion = (): Question => ({ type: "open", question: "" });
+/** With an id from the start, so that the editor recognizes it wherever it is moved. */
+export const freshQuestion = (): Question => ({ id: randomId(), type: "open", question: "" });
+
+/** `crypto.randomUUID` does not exist on pages over plain HTTP. */
+const randomId = () =>
+  [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
 export const freshSurvey = (): SurveyDraft => ({
   name: "",

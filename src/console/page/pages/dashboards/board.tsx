@@ -2,6 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { followPointer } from "../../components/follow-pointer.ts";
 import { Icon } from "../../components/icons.tsx";
 import type { MenuItem } from "../../components/menu.tsx";
 import { lazyMessages } from "../../messages/later.ts";
@@ -72,36 +73,23 @@ export function Board<Tile extends { id: number; layouts: Record<string, unknown
     if (!isSameLayout(rects, stored)) onArrange(rects);
   };
   const drag = (event: PointerEvent, rect: Rect, isResize: boolean) => {
-    const handle = event.currentTarget as HTMLElement;
     const cell = ((boardRef.current?.clientWidth ?? 0) + gap) / boardColumns;
     if (event.button !== 0 || cell <= 0) return;
-    event.preventDefault();
-    handle.focus();
-    handle.setPointerCapture(event.pointerId);
-    const stop = new AbortController();
     const from = { x: event.pageX, y: event.pageY };
     let rects: readonly Rect[] = stored;
-    const on = <Name extends "pointermove" | "pointerup" | "pointercancel" | "keydown">(
-      name: Name,
-      act: (event: HTMLElementEventMap[Name]) => void,
-    ) => handle.addEventListener(name, act, { signal: stop.signal });
-    const end = (isDone: boolean) => {
-      stop.abort();
-      setDraft(undefined);
-      if (isDone) arrange(rect.id, rects);
-    };
-    on("pointermove", ({ pageX, pageY }) => {
-      const columns = Math.round((pageX - from.x) / cell);
-      const rows = Math.round((pageY - from.y) / (rowHeight + gap));
-      rects = isResize
-        ? resize(stored, rect.id, rect.w + columns, rect.h + rows)
-        : moveTo(stored, rect.id, rect.x + columns, rect.y + rows);
-      setDraft({ id: rect.id, rects });
-    });
-    on("pointerup", () => end(true));
-    on("pointercancel", () => end(false));
-    on("keydown", (key) => {
-      if (key.key === "Escape") end(false);
+    followPointer(event, {
+      onMove({ pageX, pageY }) {
+        const columns = Math.round((pageX - from.x) / cell);
+        const rows = Math.round((pageY - from.y) / (rowHeight + gap));
+        rects = isResize
+          ? resize(stored, rect.id, rect.w + columns, rect.h + rows)
+          : moveTo(stored, rect.id, rect.x + columns, rect.y + rows);
+        setDraft({ id: rect.id, rects });
+      },
+      onEnd(isDone) {
+        setDraft(undefined);
+        if (isDone) arrange(rect.id, rects);
+      },
     });
   };
   const byKey = (event: KeyboardEvent, rect: Rect, isResize: boolean) => {

@@ -6,10 +6,10 @@ import { Form } from "../../components/form.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { lazyMessages } from "../../messages/later.ts";
 import type { Filters } from "../../model/flags.ts";
-import { freshQuestion, moveQuestion, removeQuestion, type SurveyDraft } from "../../model/surveys.ts";
+import { freshQuestion, type SurveyDraft } from "../../model/surveys.ts";
 import { AppearanceFields } from "./appearance.tsx";
 import { SurveyAudience } from "./audience.tsx";
-import { QuestionForm } from "./question-form.tsx";
+import { QuestionList } from "./question-list.tsx";
 
 const w = lazyMessages.surveys;
 const questionsMax = 50;
@@ -71,20 +71,11 @@ export function SurveyEditor({
             />
           </section>
           <h2>{w.questions}</h2>
-          {questions.map((question, place) => (
-            <QuestionForm
-              key={question.id ?? place}
-              question={question}
-              place={place}
-              count={questions.length}
-              error={errorOf(`questions.${place}.question`)}
-              onChange={(changed) =>
-                set({ questions: questions.map((one, index) => (index === place ? changed : one)) })
-              }
-              onMove={(to) => set({ questions: moveQuestion(questions, place, to) })}
-              onRemove={() => set({ questions: removeQuestion(questions, place) })}
-            />
-          ))}
+          <QuestionList
+            questions={questions}
+            errorOf={errorOf}
+            onChange={(changed) => set({ questions: changed })}
+          />
           <div class="row">
             <Button
               icon="plus"

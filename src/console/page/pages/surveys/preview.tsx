@@ -16,8 +16,10 @@ export function SurveyPreview({ draft }: { draft: SurveyDraft }) {
   const { questions } = draft;
   const shown = Math.min(page, questions.length - 1);
   useEffect(() => {
+    // posthog-js remembers the order of questions by the id of the survey.
+    const id = `preview ${questions.map((question) => question.id).join(" ")}`;
     // The frame has no origin to name.
-    frame.current?.contentWindow?.postMessage({ survey: { id: "preview", ...draft }, page: shown }, "*");
+    frame.current?.contentWindow?.postMessage({ survey: { ...draft, id }, page: shown }, "*");
   }, [draft, shown, loads]);
   return (
     <div class="stack">

@@ -1,7 +1,6 @@
 /** One question of a survey. */
 
 import { Area, Checkbox, Field, Select } from "../../components/fields.tsx";
-import { Button } from "../../components/primitives.tsx";
 import { lazyMessages } from "../../messages/later.ts";
 import {
   type Branching,
@@ -21,51 +20,14 @@ export interface QuestionFormProps {
   count: number;
   error: string | undefined;
   onChange: (question: Question) => void;
-  onMove: (to: number) => void;
-  onRemove: () => void;
 }
 
-export function QuestionForm({
-  question,
-  place,
-  count,
-  error,
-  onChange,
-  onMove,
-  onRemove,
-}: QuestionFormProps) {
+export function QuestionForm({ question, place, count, error, onChange }: QuestionFormProps) {
   const { type } = question;
   const set = (changed: Partial<Question>) => onChange({ ...question, ...changed });
   const isChoice = type === "single_choice" || type === "multiple_choice";
   return (
-    <fieldset class="card stack">
-      <legend class="unseen">{w.question(place + 1)}</legend>
-      <div class="row apart">
-        <h3>{w.question(place + 1)}</h3>
-        <span class="row">
-          <Button
-            kind="quiet"
-            icon="up"
-            label={w.moveUp(place + 1)}
-            isDisabled={place === 0}
-            onClick={() => onMove(place - 1)}
-          />
-          <Button
-            kind="quiet"
-            icon="down"
-            label={w.moveDown(place + 1)}
-            isDisabled={place === count - 1}
-            onClick={() => onMove(place + 1)}
-          />
-          <Button
-            kind="quiet"
-            icon="trash"
-            label={w.removeQuestion(place + 1)}
-            isDisabled={count === 1}
-            onClick={onRemove}
-          />
-        </span>
-      </div>
+    <>
       <Field
         label={w.questionText}
         value={question.question}
@@ -120,7 +82,7 @@ export function QuestionForm({
         onChange={(optional) => set({ optional })}
       />
       <BranchingFields question={question} place={place} count={count} set={set} />
-    </fieldset>
+    </>
   );
 }
 
