@@ -15,7 +15,7 @@ describe("settings", () => {
     expect(readSetting("host", {}, environment)).toBe("127.0.0.1");
   });
 
-  test("the addresses that Kubernetes tells of a service called flagkeep are no settings", () => {
+  test("the variables that Kubernetes sets for a service called flagkeep are no settings", () => {
     const environment = {
       FLAGKEEP_PORT: "tcp://10.96.0.7:80",
       FLAGKEEP_PORT_80_TCP: "tcp://10.96.0.7:80",
@@ -32,7 +32,7 @@ describe("settings", () => {
     expect(unknownVariables({ ...environment, FLAGKEEP_PORTS: "1" })).toEqual(["FLAGKEEP_PORTS"]);
   });
 
-  test("every setting says what it is", () => {
+  test("every setting has a help text", () => {
     for (const [name, setting] of Object.entries(settings)) {
       expect(environmentName(name)).toMatch(/^FLAGKEEP_[A-Z][A-Z0-9_]+$/);
       expect(setting.help).toMatch(/\.$/);

@@ -154,7 +154,7 @@ describe("persons as a whole", () => {
   });
 });
 
-test("insights that cannot be computed say so", async () => {
+test("insights that cannot be computed report the reason", async () => {
   const { body: insight } = await api("/insights/", {
     method: "POST",
     body: { name: "x", query: { kind: "PathsQuery" } },

@@ -6,7 +6,7 @@ import { flagsPath, TestServer } from "../support/management-server.ts";
 const cohortsPath = "/api/projects/1/cohorts/";
 
 describe("the log of everything", () => {
-  test("has role access, cohorts and the project beside flags, and names no secret", async () => {
+  test("covers role access, cohorts, the project and flags, and contains no secret", async () => {
     using server = new TestServer();
     await server.ask("POST", flagsPath, { body: { key: "a" } });
     await server.ask("POST", cohortsPath, { body: { name: "C", is_static: true } });
@@ -29,7 +29,7 @@ describe("the log of everything", () => {
       (await server.ask("GET", "/api/projects/1/activity_log/?scope=Cohort&item_id=1")).body.total_count,
     ).toBe(1);
   });
-  test("tells what changed about roles, organizations and keys, without values of keys", async () => {
+  test("describes changes of roles, organizations and keys, without values of keys", async () => {
     using server = new TestServer();
     const role = await server.ask("POST", "/api/organizations/@current/roles/", { body: { name: "R" } });
     await server.ask("PATCH", `/api/organizations/@current/roles/${role.body.id}/`, { body: { name: "S" } });

@@ -268,7 +268,7 @@ describe.each(ends)("%s", (title, end, survives = []) => {
   });
 });
 
-test("a request whose body comes after its key was revoked creates no credential", async () => {
+test("a request whose body arrives after its key was revoked creates no credential", async () => {
   using it = await prepared();
   const { server, key, keyId } = it;
   let send: (text: string) => void = () => {};

@@ -3,7 +3,7 @@
 import { expect, test } from "bun:test";
 import { flagkeep, ServerProcess, until } from "../support/server.ts";
 
-test("the old key is taken until its time is over, status tells how much it is used, then it is rejected", async () => {
+test("the old key is accepted during the grace period, status counts its use, then it is rejected", async () => {
   await using server = await ServerProcess.start();
   const old = server.token;
   const run = async (...args: string[]) => {

@@ -198,7 +198,7 @@ describe("a public key that was replaced", () => {
     };
   }
 
-  test("counts beside the new one until its time is over, and it is told how much each is used", () => {
+  test("is valid next to the new one during the grace period, and uses of each are counted", () => {
     using store = rotated(0);
     const { metadata, found } = store;
     for (let n = 0; n < 3; n++) expect(found(store.old)).toBe(1);
@@ -227,7 +227,7 @@ describe("a public key that was replaced", () => {
     expect(createProject(store.metadata, second, null).id).toBe(2);
     expect(store.found(store.old)).toBe(2);
   });
-  test("is not put aside by another grace; without one both end", () => {
+  test("is not replaced by another rotation with a grace period; one without a grace period ends both", () => {
     using store = rotated(0);
     expect(() => rotateProjectKey(store.metadata, 1, null, { graceSeconds: 60 })).toThrow("is valid until");
     expect(store.found(store.old)).toBe(1);
@@ -256,7 +256,7 @@ async function eventually(check: () => void): Promise<void> {
 }
 
 describe("another process changes the file", () => {
-  test("keys and projects are seen at once", async () => {
+  test("changes of keys and projects apply immediately", async () => {
     using store = emptyStore();
     const first = initialize(store.metadata, ann);
     const other = openMetadata(store.path);

@@ -104,7 +104,7 @@ test("the last owner stays one, stays active and stays", async () => {
   expect((await server.ask("GET", "/api/users/@me/")).body.is_staff).toBe(false);
 });
 
-test("what is taken away works at once", async () => {
+test("revoked permissions apply immediately", async () => {
   using server = new TestServer();
   const key = getKey(server, "bob@example.com", "admin");
   const bob = `${members}${getUuid(server, "bob@example.com")}/`;
@@ -119,7 +119,7 @@ test("what is taken away works at once", async () => {
   expect((await server.ask("GET", bob)).status).toBe(404);
 });
 
-test("whoever belongs to another organization too is theirs as well", async () => {
+test("a user of several organizations is changed only on the command line", async () => {
   using server = new TestServer();
   const other = server.metadata.change((t) => insertOrganization(t, "Other", server.now));
   createUser(server.metadata, { email: "eve@example.com", organizationId: other.id, level: "owner" });
@@ -169,7 +169,7 @@ test("a project is archived by admins and owners", async () => {
   expect((await server.ask("PATCH", path, { key, body: { archived: false } })).status).toBe(200);
 });
 
-describe("whoever is taken out", () => {
+describe("a removed member", () => {
   const roles = "/api/organizations/@current/roles/";
 
   test("loses the roles with the membership, for good", async () => {

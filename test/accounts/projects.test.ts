@@ -32,7 +32,7 @@ describe("projects", () => {
     expect((await server.ask("GET", "/api/projects/1/")).body.flag_views.length).toBe(50);
   });
 
-  test("are listed, read, made, changed; keys are replaced at once", async () => {
+  test("are listed, read, created and changed; keys are replaced immediately", async () => {
     using server = new TestServer();
     const first = server.first.project;
     const list = await server.ask("GET", "/api/projects/");
@@ -214,7 +214,7 @@ describe("the list of projects", () => {
 describe("the projects of an organization", () => {
   const path = "/api/organizations/@current/projects/";
 
-  test("are listed page by page, as far as the key goes", async () => {
+  test("are listed by page, limited to those of the key", async () => {
     using server = new TestServer();
     for (const name of ["Two", "Three"]) await server.ask("POST", path, { body: { name } });
     const { id } = server.first.organization;
@@ -275,7 +275,7 @@ describe("the projects of an organization", () => {
 });
 
 describe("the user behind a key", () => {
-  test("tells who, and moves what @current means", async () => {
+  test("shows the user, and changes the project of @current", async () => {
     using server = new TestServer();
     const me = await server.ask("GET", "/api/users/@me/");
     expect(me.body).toMatchObject({

@@ -151,7 +151,7 @@ describe("a file that is put together wrongly", () => {
     expect(stderr).toContain("journal/realtime: it ends at entry 1 instead of 2");
   });
 
-  test("hashes are right, but the stores hold something else than the manifest says", async () => {
+  test("valid hashes, but stores that differ from the manifest", async () => {
     const path = await withManifest(file, join(folder, "lies.tar.zst"), (manifest) => ({
       ...manifest,
       projects: manifest.projects.map((project) => ({ ...project, events: project.events + 1 })),

@@ -20,7 +20,7 @@ import { create, json } from "./support.ts";
 const inWork = (dataDir: string) =>
   readdirSync(join(dataDir, "backup-work")).filter((name) => !name.startsWith("lock"));
 
-test("one at a time; what a killed one has left goes with the next", async () => {
+test("runs one at a time; the next one removes files of a killed one", async () => {
   const { dataDir } = await initializedDirectory();
   const work = join(dataDir, "backup-work");
   mkdirSync(join(work, "left-by-a-killed-one"), { recursive: true });
@@ -36,7 +36,7 @@ test("one at a time; what a killed one has left goes with the next", async () =>
   rmSync(dataDir, { recursive: true });
 });
 
-test("what a killed one has left goes at a start of the server, too, unless another one is being created", async () => {
+test("the server removes files of a killed backup at its start, unless another backup runs", async () => {
   const directory = await initializedDirectory();
   const work = join(directory.dataDir, "backup-work");
   mkdirSync(join(work, "left-by-a-killed-one"), { recursive: true });
@@ -51,7 +51,7 @@ test("what a killed one has left goes at a start of the server, too, unless anot
   rmSync(directory.dataDir, { recursive: true });
 });
 
-test("another one is waited for, as long as one is told to", async () => {
+test("waits for another backup up to the given time", async () => {
   const { dataDir } = await initializedDirectory();
   mkdirSync(join(dataDir, "backup-work"));
   const other = acquireLock(join(dataDir, "backup-work", "lock"), dataDir);
@@ -145,7 +145,7 @@ test("there is nothing to back up; a wrong call", async () => {
   expect((await flagkeep(["backup", "verify"])).code).toBe(2);
 });
 
-test("a schedule makes them, removes old ones, says so in the log and in the status", async () => {
+test("a schedule creates backups, deletes old ones, and reports both in log and status", async () => {
   await using server = await ServerProcess.start({
     args: [
       "--backup-schedule",
@@ -193,7 +193,7 @@ test("a schedule that fails is logged as an error and does not end the server", 
   rmSync(directory.dataDir, { recursive: true });
 }, 60_000);
 
-test("what will hinder a scheduled backup is said at the start, and flags are served all the same", async () => {
+test("obstacles to scheduled backups are logged at the start, and flags are served", async () => {
   const none = join(temporaryFolder(), "none");
   const cases = [
     { args: ["--backup-destination", "s3://acme/x", "--backup-s3-credentials-file", none], says: none },
@@ -225,7 +225,7 @@ test("a destination that is neither a folder nor in S3 is rejected, and makes no
   rmSync(dataDir, { recursive: true });
 });
 
-test("a schedule that is none is rejected at start", async () => {
+test("an invalid schedule is rejected at the start", async () => {
   const { code, stderr } = await flagkeep(["serve", "--backup-schedule", "every night", "--port", "0"]);
   expect(code).toBe(2);
   expect(stderr).toContain("a cron expression such as 0 3 * * *");

@@ -42,7 +42,7 @@ test("the newest backup is restored elsewhere, started and compared; nothing is 
   expect(readdirSync(work)).toEqual([]);
 }, 120_000);
 
-test("a backup whose events are in ClickHouse is restored and not started, and says so", async () => {
+test("a backup whose events are in ClickHouse is restored but not started, and the output says so", async () => {
   const server = await ServerProcess.start({ directory: await initializedDirectory() });
   const { dataDir } = server;
   expect(await server.stop()).toBe(0);

@@ -147,7 +147,7 @@ describe("for a public key alone", () => {
     });
   }
 
-  test("a recipient that is none, or one beside a passphrase, is rejected before anything is copied", async () => {
+  test("an invalid recipient, or one in addition to a passphrase, is rejected before anything is copied", async () => {
     const before = getContent(directory.dataDir);
     const at = [
       "backup",

@@ -71,7 +71,7 @@ const getChunks = (file: string) =>
   (JSON.parse(readFileSync(file, "utf8")) as { pieces: { name: string }[] }).pieces.map(({ name }) => name);
 const isSound = async (file: string) => (await flagkeep(["backup", "verify", file, ...at()])).code === 0;
 
-test("in a folder: the second sends little; both are restored; the first goes and the second stays whole", async () => {
+test("in a folder: the second uploads little; both are restored; deleting the first leaves the second complete", async () => {
   const place = join(folder, "plain");
   const first = await make(place);
   expect(first.file).toEndWith(".index.json");
@@ -105,7 +105,7 @@ test("in a folder: the second sends little; both are restored; the first goes an
   expect(readdirSync(join(place, "pieces")).sort()).toEqual(getChunks(second.file).sort());
 }, 120_000);
 
-test("in a bucket, encrypted for an age key: pieces are shared, and mean nothing without the key", async () => {
+test("in a bucket, encrypted for an age key: chunks are shared, and unreadable without the key", async () => {
   await using s3 = await TestS3.start();
   const keyFile = join(folder, "age.key");
   writeFileSync(keyFile, `${await generateIdentity()}\n`);
@@ -138,7 +138,7 @@ test("in a bucket, encrypted for an age key: pieces are shared, and mean nothing
   ).toMatchObject({ events });
 }, 120_000);
 
-test("a bucket that does not answer for a backup while old ones are removed: nothing of it goes", async () => {
+test("a bucket that does not respond for a backup while old ones are deleted: none of its chunks is deleted", async () => {
   await using s3 = await TestS3.start();
   const place = `s3://${bucket}/busy`;
   const more = ["--backup-s3-endpoint", s3.endpoint];
@@ -171,8 +171,8 @@ test("with a passphrase it is rejected in one sentence", async () => {
   expect(stderr).toContain("for age keys, not with a passphrase");
 });
 
-describe("a store of pieces that is not as it should be", () => {
-  test("a piece is missing, cut off, or changed: the backup is named as corrupt, and the next one repairs it", async () => {
+describe("corrupt chunks", () => {
+  test("a chunk is missing, truncated or changed: the backup is reported as corrupt, and the next one repairs it", async () => {
     const place = join(folder, "damaged");
     const { file } = await make(place);
     const [name] = getChunks(file);
@@ -202,7 +202,7 @@ describe("a store of pieces that is not as it should be", () => {
     expect(await make(place)).toMatchObject({ mended_pieces: 0 });
   }, 60_000);
 
-  test("encrypted, where the server has no key to read it: a changed piece is seen and sent again all the same", async () => {
+  test("encrypted, without a key on the server: a changed chunk is detected and uploaded again", async () => {
     const place = join(folder, "sealed");
     const keyFile = join(folder, "sealed.key");
     const identity = await generateIdentity();
@@ -221,7 +221,7 @@ describe("a store of pieces that is not as it should be", () => {
     }
   }, 60_000);
 
-  test("while one index cannot be read, no piece goes; what an interrupted one left goes after a day", async () => {
+  test("no chunk is deleted while an index is unreadable; files of an interrupted backup are deleted after a day", async () => {
     const place = join(folder, "unreadable");
     const first = await make(place);
     await addEvents(10);

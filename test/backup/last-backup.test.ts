@@ -7,7 +7,7 @@ import { readLastBackup, recordBackup, recordFailure } from "../../src/backup/la
 import { paths } from "../../src/paths.ts";
 import { temporaryFolder } from "../support/server.ts";
 
-test("a failure that cannot be written down is told by its process, until a later backup is good", async () => {
+test("a failure that cannot be written is reported by its process until a later backup succeeds", async () => {
   const dataDir = join(temporaryFolder(), "gone");
   await recordFailure(dataDir, new Date("2026-01-02T03:04:05Z"), "no room");
   expect(readLastBackup(dataDir)).toMatchObject({ failed_at: "2026-01-02T03:04:05.000Z", error: "no room" });

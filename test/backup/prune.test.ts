@@ -13,7 +13,7 @@ const good = (createdAt: string) => ({ createdAt, isGood: true });
 const none: Rules = { last: 0, daily: 0, weekly: 0 };
 const now = new Date("2026-03-10T12:00:00Z");
 
-describe("what goes", () => {
+describe("selection", () => {
   const cases: { name: string; times: string[]; rules: Partial<Rules>; expectedRemoved: string[] }[] = [
     { name: "nothing when there is nothing", times: [], rules: { last: 1 }, expectedRemoved: [] },
     {
@@ -106,7 +106,7 @@ describe("what goes", () => {
   });
 });
 
-test("the command removes, or only says what would go, and shows what is corrupt", async () => {
+test("the command deletes, or only lists with --dry-run, and shows corrupt backups", async () => {
   const { dataDir } = await initializedDirectory();
   const folder = join(dataDir, "backups");
   const created = await create(dataDir);

@@ -256,7 +256,7 @@ test("a backup of the first format restores, whatever the newest version is", as
   expect(await copy.stop()).toBe(0);
 }, 30_000);
 
-test("a journal whose newest segment is corrupt before its end is not backed up as if it ended there", async () => {
+test("a journal whose newest segment is corrupt before its end is not backed up as complete", async () => {
   const directory = await initializedDirectory();
   const { dataDir } = directory;
   const crashed = await ServerProcess.start({ directory, args: ["--journal-seal-interval", "60s"] });

@@ -69,7 +69,7 @@ describe("a bucket as the destination", () => {
     expect(existsSync(unsent())).toBe(false);
   }, 30_000);
 
-  test("a call that fails, whichever it is, and all after it: the verified file stays here", async () => {
+  test("a call fails, and all calls after it: the verified file stays local", async () => {
     const place = `s3://${bucket}/failing`;
     const good = JSON.parse((await backup("create", place)).stdout) as { file: string };
     const calls = s3.requests.length;
@@ -114,7 +114,7 @@ describe("a bucket as the destination", () => {
     expect((await backup("verify", `${place}/nothing.tar.zst`)).stderr).toContain("does not exist");
   });
 
-  test("what a store rejects or is too busy for is not taken for missing", async () => {
+  test("rejections and overload of a store are not mistaken for missing objects", async () => {
     const settings = { endpoint: s3.endpoint, region: "", credentialsFile: "" };
     const destination = getDestination(`s3://${bucket}/busy`, settings);
     await destination.putChunk("pieces/x", Buffer.from("some bytes"));
@@ -189,7 +189,7 @@ describe("an upload of several parts", () => {
     writeFileSync(path, content);
   });
 
-  test("whichever call fails once, it is there and equal", async () => {
+  test("any single call fails once: the upload is complete and equal", async () => {
     const whole = await put("parts-0");
     expect(whole.error).toBeUndefined();
     const calls = s3.requests.length;
@@ -203,7 +203,7 @@ describe("an upload of several parts", () => {
     }
   }, 60_000);
 
-  test("of a piece, too", async () => {
+  test("also of a chunk", async () => {
     const settings = { endpoint: s3.endpoint, region: "", credentialsFile: "" };
     const destination = getDestination(`s3://${bucket}/piece`, settings);
     s3.requests = [];

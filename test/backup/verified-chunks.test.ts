@@ -65,7 +65,7 @@ async function check(isLocal: boolean, bytes: Uint8Array | Error, ...indexed: In
 const changed = Buffer.from(stored);
 changed[20]! ^= 1;
 
-describe("pieces of earlier backups", () => {
+describe("chunks of earlier backups", () => {
   for (const [what, isLocal, bytes, indexed, expected] of [
     ["in a folder, sound", true, stored, [part()], "read"],
     ["in a folder, changed", true, changed, [part()], "damaged"],

@@ -7,7 +7,7 @@ import { executable, flagkeep, ServerProcess } from "../support/server.ts";
 const getLength = (line: string) => [...line].filter((character) => character === "█").length;
 
 describe("charts", () => {
-  test("bars are as long as their values, beside their labels", () => {
+  test("bars are proportional to their values, next to their labels", () => {
     const lines = bars(
       [
         { label: "signed up", value: 120 },
@@ -88,7 +88,7 @@ describe("on the command line", () => {
     expect(frame.slow_queries.some(({ sql }) => sql?.includes("GROUP BY ALL"))).toBe(true);
   });
 
-  test("top leaves when no one reads, and when it is told to", async () => {
+  test("top exits when its output is closed, and on q", async () => {
     const command = `'${executable}' top --interval 0.2 --data-dir '${server.dataDir}'`;
     const piped = Bun.spawn(["bash", "-c", `set -o pipefail; ${command} | head -3`], {
       stdout: "pipe",

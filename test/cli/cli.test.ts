@@ -162,7 +162,7 @@ describe("init", () => {
     expect(count()).toEqual(before);
   });
 
-  test("adopts a project key, and rejects one that is none", async () => {
+  test("adopts a project key, and rejects an invalid one", async () => {
     const adopted = `phc_${"a1B2".repeat(10)}`;
     const { dataDir, initialized } = await initializedDirectory(["--project-api-key", adopted]);
     folders.push(dataDir);
@@ -180,7 +180,7 @@ describe("init", () => {
 });
 
 describe("keys", () => {
-  test("work in a running server at once, until they are revoked", async () => {
+  test("are valid in a running server immediately, until they are revoked", async () => {
     await using server = await ServerProcess.start();
     const dir = ["--data-dir", server.dataDir];
     const created = await flagkeep([
@@ -225,7 +225,7 @@ describe("keys", () => {
 });
 
 describe("serve", () => {
-  test("sets up an empty directory by itself, without printing the personal key to a pipe", async () => {
+  test("initializes an empty directory automatically, without printing the personal key to a pipe", async () => {
     const folder = newFolder();
     // The executable alone, in a folder of its own, with nothing in its environment.
     const copy = join(folder, "flagkeep");
@@ -277,7 +277,7 @@ describe("serve", () => {
     expect(stderr).toContain("newer");
   });
 
-  test("a port that is taken: one clear line, exit 1", async () => {
+  test("a port in use: one clear line, exit 1", async () => {
     await using server = await ServerProcess.start();
     const { dataDir } = await initializedDirectory();
     folders.push(dataDir);
@@ -293,7 +293,7 @@ describe("serve", () => {
     expect(stderr).toContain("cannot be listened on");
   });
 
-  test("commands that people are told to copy are right for a folder with any name", async () => {
+  test("printed commands are quoted correctly for folders with any name", async () => {
     const dataDir = join(newFolder(), "it's a folder");
     const words = `--data-dir '${dataDir.replace("'", "'\\''")}'`;
     const initialized = await flagkeep(["init", "--data-dir", dataDir, "--port", "0"]);

@@ -14,7 +14,7 @@ function linksIn(dataDir: string): number {
   return (db.query("SELECT count(*) AS n FROM setup_link").get() as { n: number }).n;
 }
 
-test("init and serve make no link, and users link says what to do instead", async () => {
+test("init and serve create no link, and users link suggests an alternative", async () => {
   const dataDir = join(temporaryFolder(), "data");
   const { stdout } = await flagkeep(["init", "--json", "--data-dir", dataDir], off);
   const initialized = JSON.parse(stdout) as Initialized;
@@ -34,7 +34,7 @@ test("init and serve make no link, and users link says what to do instead", asyn
   rmSync(dirname(dataDir), { recursive: true });
 });
 
-test("init says where the console is only when there is one", async () => {
+test("init prints the console's address only if it is enabled", async () => {
   for (const [env, isThere] of [
     [off, false],
     [{}, true],

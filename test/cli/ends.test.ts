@@ -96,7 +96,7 @@ test("the server continues when no one reads its log any more", async () => {
   rmSync(dirname(own), { recursive: true, force: true });
 });
 
-test("an export that is interrupted says so and leaves nothing", async () => {
+test("an interrupted export reports it and leaves no file", async () => {
   await using server = await ServerProcess.start();
   await server.capture({ event: "seen", distinct_id: "a" });
   await server.eventsWhenStored(1);
@@ -127,7 +127,7 @@ describe("the folder of another user", () => {
   afterAll(() => chmodSync(dataDir, 0o700));
 
   for (const args of [["status"], ["keys", "list"], ["healthcheck"], ["doctor"], ["serve", "--port", "0"]]) {
-    test(`${args.join(" ")}: one line that says whose it is`, async () => {
+    test(`${args.join(" ")}: one line that names the owner`, async () => {
       const { stderr, code } = await ending([...args, "--data-dir", dataDir], { program, uid });
       expect(code).toBe(1);
       expect(stderr).toMatch(/^flagkeep: The data directory \S+ cannot be read by this user\. [^\n]*\n$/);
@@ -172,7 +172,7 @@ describe("tables", () => {
   });
 });
 
-test("what clients have named is shown, and nothing of it steers a terminal or makes lines of its own", async () => {
+test("names sent by clients are printed without terminal control sequences or line breaks", async () => {
   await using server = await ServerProcess.start();
   const wild = "kim\u001b[2J\u009b31m\r\u0007";
   const filters = {

@@ -74,7 +74,7 @@ describe("a file of PostHog with flags that cannot be kept", () => {
     expect((await flags("list", "--keys")).stdout).toBe("");
   });
 
-  test("each flag is imported by itself; those that lost something are off", async () => {
+  test("each flag is imported independently; incomplete ones are off", async () => {
     const { code, stderr } = await flags("import", file);
     expect([code, lines(stderr)]).toEqual([0, omitted.map((line) => expect.stringMatching(line))]);
     expect((await flags("list", "--keys")).stdout.trim().split("\n").sort()).toEqual([

@@ -143,7 +143,7 @@ test("the rules are those of the API", async () => {
   expect((await json<Record[]>("list")).map(({ key }) => key)).toEqual(["button"]);
 });
 
-test("explain says the same as the API, by words and as JSON", async () => {
+test("explain equals the API, as text and as JSON", async () => {
   await server.capture({ event: "$set", distinct_id: "ann", properties: { $set: { plan: "pro" } } });
   await server.eventsWhenStored(1);
   const filters = {
@@ -168,7 +168,7 @@ test("explain says the same as the API, by words and as JSON", async () => {
   expect(unknown.stderr).toContain("nothing");
 });
 
-test("export and import between two projects; a dry run says what would change", async () => {
+test("export and import between two projects; a dry run prints the changes", async () => {
   const created = await server.api("/api/organizations/@current/projects/", {
     method: "POST",
     body: { name: "Two" },
@@ -291,7 +291,7 @@ test("before the first start there are flags already, and no other data are need
   expect(existsSync(join(folder, "none"))).toBe(false);
 });
 
-test("flags of another product, with what could not be taken over", async () => {
+test("flags of another product, with unsupported parts", async () => {
   const rule = (kind: string) => ({
     clauses: [{ attribute: "plan", op: "in", values: ["pro"], contextKind: kind }],
     variation: 0,
@@ -338,7 +338,7 @@ test("flags of another product, with what could not be taken over", async () => 
   expect(await valuesFor("u")).toMatchObject({ "ld-user": false });
 });
 
-test("set changes several things at once; delete and restore", async () => {
+test("set changes several fields together; delete and restore", async () => {
   const one = ["--project", "1"];
   await json(
     "create",

@@ -337,7 +337,7 @@ describe("over HTTP", () => {
     });
   }
 
-  test("unknown keys that apps send are told by `warnings`", async () => {
+  test("unknown keys that apps send are listed by `warnings`", async () => {
     const { stdout } = await flagkeep(["warnings", "--data-dir", server.dataDir, "--json"]);
     expect(JSON.parse(stdout)).toContainEqual({
       project_id: null,

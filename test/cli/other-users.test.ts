@@ -49,7 +49,7 @@ function doctorAsOther(dataDir: string) {
   };
 }
 
-describe.skipIf(!canBeOther)("root beside another user's files", () => {
+describe.skipIf(!canBeOther)("root on another user's files", () => {
   let directory: Awaited<ReturnType<typeof othersDirectory>>;
   beforeAll(async () => {
     directory = await othersDirectory();
@@ -68,13 +68,13 @@ describe.skipIf(!canBeOther)("root beside another user's files", () => {
     },
   );
 
-  test.each(["status", "healthcheck", "doctor"])("%s looks, and leaves nothing behind", async (command) => {
+  test.each(["status", "healthcheck", "doctor"])("%s reads, and creates no file", async (command) => {
     const { stderr } = await flagkeep([command, "--data-dir", directory.dataDir]);
     expect(stderr).not.toContain("belong to the user");
     expect(foreign()).toEqual([]);
   });
 
-  test("that user's server starts, and root looks at it", async () => {
+  test("that user's server starts, and root reads its state", async () => {
     await using server = await ServerProcess.start({ directory, through: asOther });
     await server.capture({ event: "seen", distinct_id: "a" });
     await server.eventsWhenStored(1);

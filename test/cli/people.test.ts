@@ -55,7 +55,7 @@ const byOperator = (scope: string, activity: string) => ({
 });
 
 describe("keys", () => {
-  test("show tells all but the value, roll replaces the value", async () => {
+  test("show prints all but the value, roll replaces the value", async () => {
     const before = (await json("keys", "create", "--scope", "*", "--label", "ci")) as {
       id: string;
       value: string;
@@ -200,7 +200,7 @@ describe("people", () => {
     expect(await expectRejected("users", "activate", "nobody@example.com")).toMatchObject({ code: 1 });
   });
 
-  test("roles are created, given, taken and removed", async () => {
+  test("roles are created, granted, revoked and deleted", async () => {
     const role = expect.objectContaining({
       id: text,
       name: "Release",
@@ -243,7 +243,7 @@ describe("people", () => {
   });
 });
 
-test("a running server follows at once", async () => {
+test("a running server applies changes immediately", async () => {
   await using server = await ServerProcess.start();
   const at = ["--data-dir", server.dataDir, "--json"];
   const created = await flagkeep(["projects", "create", "Second", ...at]);

@@ -120,7 +120,7 @@ describe("status", () => {
     expect(existsSync(join(again.dataDir, "control.sock"))).toBe(false);
   });
 
-  test("without a control socket: the lock tells that a process uses the data directory", async () => {
+  test("without a control socket: the lock shows that a process uses the data directory", async () => {
     await using silent = await ServerProcess.start();
     const { dataDir } = silent;
     unlinkSync(join(dataDir, "control.sock"));
@@ -140,7 +140,7 @@ describe("status", () => {
     }
   });
 
-  test("a data directory with a long path, and a folder that is none", async () => {
+  test("a data directory with a long path, and a folder that is not a data directory", async () => {
     const base = await stoppedDirectory();
     const { initialized } = await initializedDirectory();
     const dataDir = join(base, "long".repeat(40));
@@ -208,7 +208,7 @@ test("warnings are listed", async () => {
   ] as never);
 });
 
-test("healthcheck tells by its exit status", async () => {
+test("healthcheck reports by its exit status", async () => {
   const through = await flagkeep(["healthcheck", "--data-dir", running.dataDir]);
   expect(through).toEqual({ stdout: "ready\n", stderr: "", code: 0 });
   expect(await flagkeep(["healthcheck", "--url", running.url])).toMatchObject({ code: 0 });

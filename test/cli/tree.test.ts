@@ -21,7 +21,7 @@ function getHelp(command: Command): string {
 
 const found = leaves();
 
-test("every command has an entry in the table of invocations, and no entry is of a command that is gone", () => {
+test("every command has an entry in the table of invocations, and every entry has a command", () => {
   const entries = [...Object.keys(invocations), ...Object.keys(triedElsewhere)];
   expect(entries.sort()).toEqual([...found.keys()].sort());
 });
@@ -64,7 +64,7 @@ function unknownOptions(command: Command, name: string, call: string): string[] 
   return words.slice(0, end >>> 0).filter((word) => /^--?[a-z]/.test(word) && !known.includes(word));
 }
 
-test("a command with --json says what it prints; one without is not for scripts", () => {
+test("every command with --json documents its schema; one without is not for scripts", () => {
   const withOption = [...found].filter(([, { options }]) => options.some(({ long }) => long === "--json"));
   expect(
     withOption.filter(([, command]) => getJsonShape(command) === undefined).map(([name]) => name),

@@ -307,7 +307,7 @@ async function findProblems(name: string, { args, code }: Invocation, world: Wor
 for (const world of [running, stopped]) {
   const name = world === running ? "with a running server" : "without a server";
   test(
-    `right calls ${name} print what their schemas say`,
+    `correct calls of ${name} print what their schemas declare`,
     async () => {
       const problems: string[] = [];
       const tasks = Object.entries(invocations).map(([command, invocation]) => ({
@@ -324,7 +324,7 @@ for (const world of [running, stopped]) {
 }
 
 test(
-  "wrong calls end with one line that says what is wrong, and change nothing on standard output",
+  "wrong calls end with one line that names the mistake, and print nothing to standard output",
   async () => {
     const problems: string[] = [];
     const tasks = Object.entries(invocations).flatMap(([name, { wrong }]) =>

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { parsePostgresUrl, postgresUrl, redactPostgresUrl } from "../../src/lib/store-urls.ts";
 
-test("several hosts, a password with signs in it, ports and names as they are usual", () => {
+test("several hosts, a password with special characters, and default port and names", () => {
   const parsed = parsePostgresUrl("postgresql://me:s3cr%2Ft@pg1,pg2:6432,[::1]:7000/flags?sslmode=require")!;
   expect(parsed).toEqual({
     hosts: [

@@ -66,7 +66,7 @@ describe("the journal", () => {
     await Promise.all([postgres, ...nodes].map((node) => node.close()));
   });
 
-  test("stores a block whose answer is lost once, and returns its number", async () => {
+  test("stores a block once if its response is lost, and returns its number", async () => {
     const { postgres, url } = await connect(server);
     const losing = new LosingPostgres(parsePostgresUrl(url)!, { connections: 2, name: "losing" });
     const journal = openJournal(losing);

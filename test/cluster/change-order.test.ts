@@ -40,7 +40,7 @@ async function startNode(postgres: Postgres) {
   return { change, copy };
 }
 
-test("each change is later than all before it, also after a failover to a server whose clock is behind", async () => {
+test("each change is later than all earlier ones, also after a failover to a server whose clock is behind", async () => {
   const postgres = new Postgres(parsePostgresUrl(await server.create("order_of_changes"))!, {
     connections: 4,
     name: "test",

@@ -125,7 +125,7 @@ if (hasPostgres) {
   });
   // A small disk ends a step in the middle of a block, and another engine continues behind it.
   test.each([0, 1, 3, 4, 5, 6, 7])(
-    "whoever continues behind entry %d reads every entry behind it",
+    "a reader that continues after entry %d reads every later entry",
     async (behind) => {
       const postgres = await connect();
       const { journal, close } = await journalOn(postgres);

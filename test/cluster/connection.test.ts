@@ -34,7 +34,7 @@ test("the primary is found behind a standby, also when it is another one", async
   await postgres.close();
 }, 60_000);
 
-test("a transaction whose process hangs is ended by the server, and the lease is held without one", async () => {
+test("the server ends the transaction of a hung process, and the lease is held without one", async () => {
   await using server = await startPostgres();
   const address = parsePostgresUrl(server.url("postgres"))!;
   const postgres = new Postgres(address, { connections: 1, name: "test" });
@@ -57,7 +57,7 @@ test("a transaction whose process hangs is ended by the server, and the lease is
   await postgres.close();
 }, 60_000);
 
-test("what a transaction says after its connection was lost is said to no one", async () => {
+test("responses to a transaction whose connection was lost reach no other query", async () => {
   assertPatched();
   await using server = await startPostgres();
   await server.run("CREATE TABLE said (text text)");
@@ -114,7 +114,7 @@ test("calls that are given up while connections are created fail for their calle
   }
 }, 60_000);
 
-test("a user who is shut out later is one who waits, and at a start one whose settings are wrong", async () => {
+test("a user who loses access later waits; at a start it is a configuration error", async () => {
   await using server = await startPostgres();
   await server.run("CREATE ROLE front LOGIN SUPERUSER");
   const address = parsePostgresUrl(`postgres://front@${server.host}/postgres`)!;

@@ -9,7 +9,7 @@ import { startPostgres, testWithPostgres } from "../support/postgres.ts";
 
 const test = testWithPostgres("the doctor of PostgreSQL");
 
-test("the standby is seen, also by a user who may not look at it", async () => {
+test("the standby is found, also by a user without the privilege to see it", async () => {
   await using server = await startPostgres();
   const getAddress = (user: string) => parsePostgresUrl(`postgres://${user}@${server.host}/postgres`)!;
   await server.run("CREATE ROLE ordinary LOGIN");

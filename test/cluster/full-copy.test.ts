@@ -123,7 +123,7 @@ test("a copy starts again if it cannot know any more what was deleted meanwhile"
   await postgres.close();
 }, 60_000);
 
-test("a copy of another history replaces the rows at once: until then readers see those of before", async () => {
+test("a copy of another history replaces all rows together: until then readers see the former ones", async () => {
   const postgres = await connect("replaced");
   const one = await open(postgres);
   await fill(one);

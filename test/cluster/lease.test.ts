@@ -65,7 +65,7 @@ async function setClock(database: string, interval: string): Promise<void> {
     await server.run(statement, database);
 }
 
-test("a released lease is acquired at once, a held one only by the same node", async () => {
+test("a released lease is acquired immediately, a held one only by the same node", async () => {
   const { postgres } = await connect();
   const engine = getEngine();
   const first = (await acquireLease(postgres, engine))!;
@@ -81,7 +81,7 @@ test("a released lease is acquired at once, a held one only by the same node", a
   await postgres.close();
 });
 
-test("a candidate revokes what it saw unchanged for 5.5 s of its own clock, and nothing that was renewed", async () => {
+test("a candidate revokes a lease that was unchanged for 5.5 s of its own clock, and never a renewed one", async () => {
   const { postgres } = await connect();
   const lease = (await acquireLease(postgres, getEngine()))!;
   const candidate = new Candidate(postgres);

@@ -58,7 +58,7 @@ test("status names the nodes, the one that loads, and what waits", async () => {
   expect(state.lanes).toMatchObject([{ lane: "realtime" }, { lane: "historical" }]);
 }, 60_000);
 
-test("while loading is paused, events are accepted and wait, and the operator is told so", async () => {
+test("while loading is paused, events are accepted and wait, and the operator is notified", async () => {
   expect(await capture("before")).toBe(200);
   const { loading_paused_until } = await cluster("pause-loading", "--for", "10m");
   // What was acknowledged before is loaded, or waits.
@@ -85,7 +85,7 @@ test("while loading is paused, events are accepted and wait, and the operator is
   expect((await getReadiness()).warnings).toBeUndefined();
 }, 120_000);
 
-test("a pause ends by itself", async () => {
+test("a pause ends automatically", async () => {
   await testCluster.leader();
   await cluster("pause-loading", "--for", "5s");
   expect(await capture("later")).toBe(200);

@@ -8,7 +8,7 @@ import { flagkeep, initializedDirectory, ServerProcess, temporaryFolder } from "
 const test = testWithCluster("moving to several nodes");
 const flagsPath = "/api/projects/1/feature_flags/";
 
-test("a data directory is taken over, served by nodes, and made into one of its own again", async () => {
+test("a data directory is migrated, served by nodes, and migrated back", async () => {
   await using cluster = await TestCluster.prepare();
   const directory = await initializedDirectory();
   const { dataDir } = directory;

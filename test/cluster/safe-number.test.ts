@@ -145,7 +145,7 @@ test("an idle reader uses no transaction IDs", async () => {
   await postgres.close();
 });
 
-test("numbers that went back are an error: the reader's position belongs to another history", async () => {
+test("decreasing numbers are an error: the reader's position belongs to another history", async () => {
   const { postgres } = await connect(server);
   for (let block = 0; block < 3; block++) await append(postgres, 0);
   const safe = new SafeNumber(postgres);

@@ -44,7 +44,7 @@ test("no connection is to the standby after connections were lost again and agai
   await postgres.close();
 }, 60_000);
 
-test("a server that becomes read-only is left for another one, and until then nothing is said to be ready", async () => {
+test("a server that becomes read-only is replaced by another one, and until then nothing is reported as ready", async () => {
   await using server = await startPostgres();
   const address = parsePostgresUrl(server.url("postgres"))!;
   const postgres = new Postgres(address, { connections: 4, name: "test" });

@@ -154,7 +154,7 @@ test("whatever is changed on two nodes, and what one lost by its death, both and
   await postgres.close();
 }, 60_000);
 
-test("changes of two nodes at once go one after the other, and none is lost", async () => {
+test("concurrent changes of two nodes are serialized, and none is lost", async () => {
   const postgres = await connect();
   const nodes = [await open(postgres), await open(postgres)];
   await nodes[0]!.copy.change(() =>
@@ -173,7 +173,7 @@ test("changes of two nodes at once go one after the other, and none is lost", as
   await postgres.close();
 });
 
-test("what a node writes beside its changes is everybody's later, and undoes nothing that others have changed", async () => {
+test("local writes of a node outside of changes are replicated, and undo no change of others", async () => {
   const postgres = await connect();
   const one = await open(postgres);
   const other = await open(postgres);
@@ -258,7 +258,7 @@ test("PostgreSQL that was set back, or is another one: the copy is rebuilt", asy
   await postgres.close();
 });
 
-test("a newer version brings the tables up to date for all; an older front is told so", async () => {
+test("a newer version migrates the tables for all; an older node is rejected", async () => {
   const postgres = await connect();
   const one = await open(postgres);
   const other = await open(postgres);
@@ -295,7 +295,7 @@ test("a file is known as a copy from the beginning", async () => {
   await postgres.close();
 });
 
-test("a node that hangs in the middle of a change keeps the others from theirs for five seconds at most", async () => {
+test("a node that hangs during a change delays others by at most five seconds", async () => {
   const postgres = await connect();
   const hung = await open(postgres);
   const other = await open(postgres);

@@ -14,7 +14,7 @@ async function cluster(testCluster: TestCluster, ...args: string[]): Promise<voi
 const pauseLoading = async (testCluster: TestCluster) =>
   await cluster(testCluster, "pause-loading", "--for", "10m");
 
-test("a node that takes over loads nothing while ClickHouse is ahead of PostgreSQL, and says so", async () => {
+test("a node that becomes leader loads nothing while ClickHouse is ahead of PostgreSQL, and reports it", async () => {
   await using cluster = await TestCluster.start(2);
   const number = await cluster.leader();
   const other = cluster.nodes[1 - number]!;
@@ -37,7 +37,7 @@ test("a node that takes over loads nothing while ClickHouse is ahead of PostgreS
   expect(row!.left).toBe(1);
 }, 120_000);
 
-test("a pause of loading begins when the load that has begun is stored", async () => {
+test("a pause of loading starts when the current load is stored", async () => {
   await using cluster = await TestCluster.start(1);
   const node = cluster.nodes[0]!;
   await cluster.leader();

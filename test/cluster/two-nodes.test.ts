@@ -32,7 +32,7 @@ const event = (name: string, more: Record<string, unknown> = {}) => ({
 });
 
 describe("events", () => {
-  test("the same events through both at once, and again later, are stored once", async () => {
+  test("the same events through both nodes concurrently, and again later, are stored once", async () => {
     const batch = Array.from({ length: 200 }, () => event("twice"));
     const answers = await Promise.all([one, other, one, other].map((node) => node.batch(batch)));
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
@@ -78,7 +78,7 @@ describe("events", () => {
   }, 60_000);
 });
 
-test("who is identified keeps the value, whichever front is asked before and after", async () => {
+test("an identified person keeps the value on both nodes, before and after", async () => {
   const body = {
     key: "steady",
     ensure_experience_continuity: true,
@@ -116,7 +116,7 @@ test("who is identified keeps the value, whichever front is asked before and aft
   }
 }, 60_000);
 
-test("a person that is deleted through one node is gone on both, and both tell that", async () => {
+test("a person deleted through one node is deleted on both, and both report it", async () => {
   const properties = { $set: { plan: "pro" } };
   expect((await one.batch([event("$identify", { distinct_id: "leaver", properties })])).status).toBe(200);
   const getPerson = async (node: ServerProcess) => {
@@ -165,7 +165,7 @@ describe("management", () => {
     expect(await (await other.api(`${flagsPath}${id}/`)).json()).toMatchObject({ deleted: true });
   }, 60_000);
 
-  test("changes through both at once are all there, under numbers of their own", async () => {
+  test("concurrent changes through both nodes are all stored, each with a unique number", async () => {
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, index) =>
         (index % 2 === 0 ? one : other).api(flagsPath, { method: "POST", body: { key: `at-once-${index}` } }),
@@ -245,7 +245,7 @@ describe("management", () => {
   }, 60_000);
 });
 
-test("what waits to be loaded is told by the metrics of both nodes, and nothing of disks and backups", async () => {
+test("both nodes report pending entries in metrics, without disks and backups", async () => {
   const lag = async (node: ServerProcess) => {
     const text = await (await fetch(`${node.url}/metrics`)).text();
     expect(text).not.toMatch(/^flagkeep_(disk|backup|journal_lag_bytes)/m);
@@ -281,7 +281,7 @@ test("posthog-node over both by turns captures, identifies and asks for flags", 
   expect(new Set(events.map(({ properties }) => properties.number)).size).toBe(1_000);
 }, 60_000);
 
-test("while PostgreSQL is away captures are rejected for now, flags continue, status says so, and all comes back", async () => {
+test("while PostgreSQL is unavailable captures are rejected, flags continue, status reports it, and all recovers", async () => {
   await one.api(flagsPath, {
     method: "POST",
     body: { key: "steady", filters: { groups: [{ properties: [], rollout_percentage: 100 }] } },
@@ -344,7 +344,7 @@ test("while PostgreSQL hangs captures are rejected after five seconds, and flags
   await cluster.everythingIsLoaded();
 }, 60_000);
 
-test("while PostgreSQL lets no one in it is away as one that is gone, and all comes back", async () => {
+test("while PostgreSQL rejects all connections it counts as unavailable, and all recovers", async () => {
   const letIn = async (isOpen: boolean) => {
     await cluster.postgres.run(`ALTER DATABASE flagkeep ALLOW_CONNECTIONS ${isOpen}`);
     await cluster.postgres.run(
@@ -374,7 +374,7 @@ test("while PostgreSQL lets no one in it is away as one that is gone, and all co
   await one.eventsWhenStored(2, "event=let+in");
 }, 60_000);
 
-test("a node that cannot reach PostgreSQL at its start says so and continues when it can", async () => {
+test("a node that cannot reach PostgreSQL at its start reports it and continues when it can", async () => {
   await using late = await TestCluster.prepare();
   await late.postgres.kill();
   const starting = late.startNode(0);

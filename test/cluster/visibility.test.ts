@@ -50,7 +50,7 @@ test("flags of another node are served within a second after the answer to their
   expect(Math.max(...delays)).toBeLessThan(1_000);
 }, 60_000);
 
-test("a node that is stopped in the middle of a change delays those of others by five seconds at most", async () => {
+test("a node that is suspended during a change delays those of others by at most five seconds", async () => {
   const path = await createFlag("delayed");
   const { pid } = one.process;
   const isLocked = async () =>

@@ -138,7 +138,7 @@ describe("cohort definitions", () => {
     expect(changed).toMatchObject({ status: 200, body: { filters: stored } });
   });
 
-  test("may not come back to themselves", async () => {
+  test("may not be circular", async () => {
     using server = new TestServer();
     for (const filters of [rules(named), rules(inCohort(1)), rules(inCohort(2))]) {
       expect((await server.ask("POST", cohortsPath, { body: { name: "c", filters } })).status).toBe(201);
@@ -250,7 +250,7 @@ describe("cohort definitions", () => {
 });
 
 describe("cohorts of an older generation", () => {
-  test("say by groups of properties who belongs", async () => {
+  test("define members by groups of properties", async () => {
     using server = new TestServer();
     const groups = [{ properties: [{ key: "plan", value: "pro" }] }, { properties: [named] }];
     const created = await server.ask("POST", cohortsPath, { body: { name: "Old", groups } });

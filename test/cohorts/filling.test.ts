@@ -27,7 +27,7 @@ interface Shown {
   count: number | null;
 }
 
-test("a search that outlives the store says nothing, and the next start ends it or continues", async () => {
+test("a search that outlives the store reports nothing, and the next start ends or continues it", async () => {
   const folder = temporaryFolder();
   const path = join(folder, "flagkeep.sqlite");
   const now = new Date();
@@ -66,7 +66,7 @@ test("a search that outlives the store says nothing, and the next start ends it 
   rmSync(folder, { recursive: true });
 });
 
-test("a store that cannot be written is told in the log, and thrown at no one", async () => {
+test("a store that cannot be written is logged, without an unhandled error", async () => {
   const folder = temporaryFolder();
   const metadata = openMetadata(join(folder, "flagkeep.sqlite"));
   initialize(metadata, { organization: "Acme", project: "Shop", email: "ann@example.com" });

@@ -53,7 +53,7 @@ describe("a cohort that an active flag uses, directly or through another cohort"
     });
   }
 
-  test("a flag that lost its cohort is neither enabled nor restored, at once or later", async () => {
+  test("a flag that lost its cohort is neither enabled nor restored, immediately or later", async () => {
     using server = await started();
     const flag = (body: object) => server.ask("PATCH", `${flagsPath}1/`, { body });
     const lost = { status: 400, body: { code: "cohort_does_not_exist", attr: "filters" } };

@@ -112,7 +112,7 @@ describe("a cohort by rules", () => {
     expect(await count("Nobody", bought, emailContains("lee"))).toBe(0);
   });
 
-  test("tells when it could not be computed", async () => {
+  test("reports when it could not be computed", async () => {
     await using it = await ServerWithEngine.start();
     it.server.deps.cohortFiller.countMembers = async () => {
       throw new Error("no engine");
@@ -147,7 +147,7 @@ describe("a static cohort", () => {
     ]);
   });
 
-  test("takes the column of distinct ids from a table, whatever stands between the columns", async () => {
+  test("reads the column of distinct ids from a table with any separator", async () => {
     await using it = await ServerWithEngine.start();
     for (const id of ["a", "b;c"]) addPerson(it.server, [id]);
     const upload = async (content: string) => {
@@ -201,7 +201,7 @@ describe("a static cohort", () => {
     expect((await upload("PATCH", path, turned, "a")).status).toBe(200);
   });
 
-  test("that becomes a rule, or a rule that is brought back, is counted again", async () => {
+  test("that becomes dynamic, or is restored, is counted again", async () => {
     await using it = await ServerWithEngine.start();
     const { server } = it;
     for (const name of ["kim", "lee"]) addPerson(server, [name], { email: `${name}@a.com` });

@@ -81,7 +81,7 @@ test("a failed count is retried, and deleted cohorts are left alone", async () =
   expect([await sizes(id), counted]).toEqual([[{ day: "2026-11-01", count: 3 }], [id, id]]);
 });
 
-test("sizes are kept for so many days, and so many cohorts are counted per check", async () => {
+test("sizes are kept for a limited number of days, and a limited number of cohorts is counted per check", async () => {
   const { server, monitor, counted, create, sizes } = prepare();
   using _ = server;
   const id = await create({ filters });

@@ -41,7 +41,7 @@ describe.skipIf(chromiumPath === undefined)("the log of changes", () => {
     expect(errors).toEqual([]);
   });
 
-  test("says what was done in sentences, equal ones once, with values side by side, and of one object", async () => {
+  test("describes actions in sentences, equal ones once, with values side by side, and of one object", async () => {
     const flags = `/api/projects/${server.initialized.project.id}/feature_flags/`;
     const write = async (path: string, method: string, body: object) => {
       const answer = await server.api(path, { method, body });

@@ -198,7 +198,7 @@ describe.skipIf(chromiumPath === undefined)("an earlier version of a flag", () =
   );
 });
 
-describe.skipIf(chromiumPath === undefined)("several flags at once", () => {
+describe.skipIf(chromiumPath === undefined)("several flags together", () => {
   const at = ownersBrowser();
 
   test("those that need approval are proposed with one reason; the others change", async () => {

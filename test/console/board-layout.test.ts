@@ -27,7 +27,7 @@ describe("an arrangement", () => {
     expect(places(rects)).toEqual(["2 0 0 6 5", "1 6 0 6 5", "5 0 5 12 2", "3 0 7 6 5", "4 6 7 6 5"]);
   });
 
-  test("a tile that is moved takes the place of another, which goes below", () => {
+  test("a moved tile takes the position of another, which moves down", () => {
     const rects = readLayout([tile(1, 0, 0), tile(2, 6, 0), tile(3, 0, 5)]);
     expect(places(moveTo(rects, 1, 0, 1))).toEqual(places(rects));
     expect(places(moveTo(rects, 1, 0, 3))).toEqual(["3 0 0 6 5", "2 6 0 6 5", "1 0 5 6 5"]);

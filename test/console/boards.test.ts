@@ -138,7 +138,7 @@ describe.skipIf(chromiumPath === undefined)("dashboards and clean-up", () => {
     expect(errors).toEqual([]);
   });
 
-  test("stale flags are gone through: why, what depends on them, deleted", async () => {
+  test("stale flags are reviewed: reason, dependents, deletion", async () => {
     const everybody = { groups: [{ properties: [], rollout_percentage: 100 }] };
     const flags: { id: number }[] = [];
     for (const key of ["old-banner", "old-menu"]) {

@@ -39,7 +39,7 @@ const cells: [string, string][] = [
   ["-", "'-"],
 ];
 
-test("cells that begin like a formula get a mark, however the file comes in pieces", async () => {
+test("cells that start like a formula are escaped, however the file is split into chunks", async () => {
   const rows = cells.map(([given], index) => [String(index), given, given]);
   const text = `${Papa.unparse(rows, { newline: "\n" })}\n`;
   const expected = cells.map(([, guarded], index) => [String(index), guarded, guarded]);

@@ -73,7 +73,7 @@ describe.skipIf(chromiumPath === undefined)("downloads", () => {
     expect(errors).toEqual([]);
   });
 
-  test("a rejection says where, and leads there", async () => {
+  test("a rejection names the field and links to it", async () => {
     const options = { url: server.url, expectedStatus: [400] };
     const { page, context, errors } = await openSignedIn(browser, cookie, options);
     await page.goto(`/console/sql?q=${encodeURIComponent("SELECT event,\n  plam\nFROM events")}`);

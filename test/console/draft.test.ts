@@ -79,7 +79,7 @@ test("a draft with wrong shares, broken payloads or empty conditions is not save
   expect([...getProblems(draft).keys()]).toEqual(["variants", "payload a", "condition 0 1"]);
 });
 
-test("conditions that cannot be right are named at once", () => {
+test("invalid conditions are reported immediately", () => {
   const problem = (operator: string, value: unknown) =>
     conditionProblem({ key: "plan", type: "person", operator, value }) !== undefined;
   expect(problem("exact", [])).toBe(true);
@@ -99,7 +99,7 @@ test("even shares make exactly 100", () => {
   }
 });
 
-test("sameness does not look at the order of members", () => {
+test("equality ignores the order of members", () => {
   expect(isSame({ a: 1, b: { c: [1], d: 2 } }, { b: { d: 2, c: [1] }, a: 1 })).toBe(true);
   expect(isSame([1, 2], [2, 1])).toBe(false);
 });

@@ -170,7 +170,7 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     expect(errors).toEqual([]);
   });
 
-  test("who came on two days is one person, and averages are not added up", async () => {
+  test("a person active on two days counts once, and averages are not added up", async () => {
     const at = (daysAgo: number, amount: number) => ({
       event: "came back",
       distinct_id: "user-7",
@@ -220,7 +220,7 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     expect(errors).toEqual([]);
   });
 
-  test("a figure of a retention shows who came back, and its statement runs", async () => {
+  test("a retention figure lists returning persons, and its statement runs", async () => {
     const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     await page.goto(address({ kind: "retention", target: hostile, returning: "paid" }));
     await page.getByText("2 people").waitFor();
@@ -236,7 +236,7 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     expect(errors).toEqual([]);
   });
 
-  test("the query stands in a short address, and in a column that can be hidden", async () => {
+  test("the query is in a short address, and in a column that can be hidden", async () => {
     const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     await page.goto("/console/explore?q=e=paid&m=visitors&b=$browser");
     await page.getByText("Firefox").first().waitFor();
@@ -329,7 +329,7 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     expect(errors).toEqual([]);
   });
 
-  test("the period before is shown beside, and stands in the address", async () => {
+  test("the previous period is shown, and is in the address", async () => {
     const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     await page.goto("/console/explore");
     await page.getByLabel("Compare to previous period").check();

@@ -67,7 +67,7 @@ test("the preview of surveys has no origin, and runs no scripts but its own", as
   expect(await answer.text()).toMatch(/<script src="\/console\/a\/survey-frame-/);
 });
 
-test("a browser at the root is sent to the console; other clients are told what this is", async () => {
+test("a browser at the root is redirected to the console; other clients get a description", async () => {
   const browser = await get("/", { Accept: "text/html,application/xhtml+xml,*/*;q=0.8" });
   expect(browser.status).toBe(302);
   expect(browser.headers.get("location")).toBe("/console/");

@@ -68,7 +68,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     await server?.[Symbol.asyncDispose]();
   });
 
-  test("the switch acts at once and is taken back; a critical flag asks first", async () => {
+  test("the switch acts immediately and can be undone; a critical flag requires confirmation", async () => {
     const { page, context, errors } = await open();
     await page.goto("/console/flags?search=new-check");
     const toggle = page.getByRole("switch", { name: "new-checkout" });
@@ -180,7 +180,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     expect(errors).toEqual([]);
   });
 
-  test("a flag that SDKs cannot evaluate says so, and why", async () => {
+  test("a flag that SDKs cannot evaluate shows it, and the reason", async () => {
     const groups = [{ properties: [], rollout_percentage: 100 }];
     const steady = await make({ key: "steady", ensure_experience_continuity: true, filters: { groups } });
     const { page, context, errors } = await open();
@@ -195,7 +195,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     expect(errors).toEqual([]);
   });
 
-  test("the form for a flag says which characters a key takes, and what is wrong with another", async () => {
+  test("the form for a flag names the allowed characters of a key, and the invalid ones", async () => {
     const { page, context, errors } = await open({ expectedStatus: [400] });
     await page.goto("/console/flags");
     await page.getByRole("button", { name: "New flag" }).click();
@@ -346,7 +346,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     expect(errors).toEqual([]);
   });
 
-  test("a change is reverted from the history; a draft is tried on people beside what is saved", async () => {
+  test("a change is reverted from the history; a draft is tested on people next to the saved flag", async () => {
     const flag = await make({
       key: "tried",
       filters: { groups: [{ properties: [], rollout_percentage: 0 }] },
@@ -391,7 +391,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     expect(errors).toEqual([]);
   });
 
-  test("whoever gets a flag is kept as a cohort, which is shown as it fills; its dashboard is one step away", async () => {
+  test("people with a flag are saved as a cohort, which shows its progress; its dashboard is one step away", async () => {
     await server.batch([{ event: "came", distinct_id: "kim" }]);
     await server.eventsWhenStored(1);
     const flag = await make({

@@ -192,7 +192,7 @@ for (const [name, asked] of Object.entries(trends)) {
   });
 }
 
-test("behind a figure stand as many events, and as many persons, as it says", async () => {
+test("the statement of a figure returns as many events, and as many persons, as it shows", async () => {
   const asked = question({ breakdown: hostile });
   const { results } = await ask<{ results: Trend[] }>(getQuery(asked));
   for (const { data, days, breakdown_value: value } of results) {
@@ -239,7 +239,7 @@ test("behind a number of active persons stand those of the days before", async (
   );
 });
 
-test("a funnel's statement, and who came to each step", async () => {
+test("a funnel's statement, and the persons of each step", async () => {
   const steps = ["signed up", "paid", hostile].map((event) => ({ event, math: "total" }));
   const asked = question({
     kind: "funnel",
@@ -271,7 +271,7 @@ const funnels: Record<string, InsightDraft> = Object.fromEntries(
 );
 
 for (const [name, asked] of Object.entries(funnels)) {
-  test(`a funnel, ${name}: the statement counts as the query does, and so many are behind each step`, async () => {
+  test(`a funnel, ${name}: the statement counts as the query does, with as many persons per step`, async () => {
     interface Step {
       count: number;
       order: number;
@@ -329,7 +329,7 @@ for (const [name, asked] of Object.entries(funnels)) {
 }
 
 for (const order of ["ordered", "strict", "unordered"]) {
-  test(`times through a funnel, ${order}: the statement tells those of the query, and who took so long`, async () => {
+  test(`times through a funnel, ${order}: the statement returns those of the query, and their persons`, async () => {
     const asked = question({
       kind: "funnel",
       series: steps.slice(0, 3),
@@ -372,7 +372,7 @@ for (const [name, asked] of Object.entries({
   "of their first time by day": question({ kind: "retention", target: "paid", cohort: "first" }),
   "of some persons by month": question({ kind: "retention", properties: proOnly, period: "Month" }),
 })) {
-  test(`a retention ${name}: the statement counts as the query does, and so many are behind a figure`, async () => {
+  test(`a retention ${name}: the statement counts as the query does, with as many persons per figure`, async () => {
     const { results } = await ask<{ results: { date: string; values: { count: number }[] }[] }>(
       getQuery(asked),
     );
@@ -408,7 +408,7 @@ for (const [name, asked] of Object.entries({
   "of chosen days": question({ kind: "lifecycle", range: someDays }),
   "of everything by hour": question({ kind: "lifecycle", interval: "hour", range: "-24h" }),
 })) {
-  test(`a lifecycle ${name}: the statement counts as the query does, and so many are behind a figure`, async () => {
+  test(`a lifecycle ${name}: the statement counts as the query does, with as many persons per figure`, async () => {
     const { results } = await ask<{ results: { status: string; days: string[]; data: number[] }[] }>(
       getQuery(asked),
     );

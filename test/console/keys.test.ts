@@ -34,7 +34,7 @@ describe.skipIf(chromiumPath === undefined)("keys", () => {
     expect(errors).toEqual([]);
   });
 
-  test("a condition, a value, a set and a variant that are taken away leave the focus beside them", async () => {
+  test("removing a condition, value, set or variant moves the focus to its neighbor", async () => {
     const answer = await owner.server.api(
       `/api/projects/${owner.server.initialized.project.id}/feature_flags/`,
       {

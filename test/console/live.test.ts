@@ -79,7 +79,7 @@ describe.skipIf(chromiumPath === undefined)("live", () => {
     expect(errors).toEqual([]);
   });
 
-  test("live events show while the engine is down, and the page says so", async () => {
+  test("live events show while the engine is down, and the page reports it", async () => {
     const { page, context, errors } = await open();
     await page.goto("/console/events");
     const table = page.getByRole("table", { name: "Events", exact: true });
@@ -97,7 +97,7 @@ describe.skipIf(chromiumPath === undefined)("live", () => {
     expect(errors).toEqual([]);
   });
 
-  test("a statement is run, cancelled at once, and repaired", async () => {
+  test("a statement is run, cancelled immediately, and repaired", async () => {
     const { page, context, errors } = await open();
     await page.goto("/console/sql");
     await page.getByRole("textbox", { name: "Statement" }).click();
@@ -157,7 +157,7 @@ describe.skipIf(chromiumPath === undefined)("live", () => {
     expect(errors).toEqual([]);
   });
 
-  test("a minute without an event: Start tells what was rejected, and why", async () => {
+  test("a minute without an event: Start lists rejected requests and reasons", async () => {
     await using fresh = await ServerProcess.start();
     const { page, context, errors } = await openSignedIn(browser, await ownerCookie(fresh), {
       url: fresh.url,

@@ -43,7 +43,7 @@ describe.skipIf(chromiumPath === undefined)("the menu", () => {
     expect(errors).toEqual([]);
   });
 
-  test("links stand in three labeled groups, whose order does not depend on Get started", async () => {
+  test("links are in three labeled groups, whose order does not depend on Get started", async () => {
     const { page, context, errors } = await owner.open();
     await page.goto("/console/flags");
     const menu = page.getByRole("navigation", { name: "Menu" });

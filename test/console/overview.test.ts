@@ -273,7 +273,7 @@ describe.skipIf(chromiumPath === undefined)("Overview", () => {
     expect(errors).toEqual([]);
   });
 
-  test("panels that fail say so, and the others remain", async () => {
+  test("panels that fail report it, and the others remain", async () => {
     const { page, context } = await owner.open(500);
     let isBroken = true;
     await page.route("**/query/", async (route) => {

@@ -95,7 +95,7 @@ describe.skipIf(chromiumPath === undefined)("pages", () => {
     await server?.[Symbol.asyncDispose]();
   });
 
-  test("a cohort names the flags that look at it, in the list and on its page", async () => {
+  test("a cohort lists the flags that use it, in the list and on its page", async () => {
     const { page, context } = await openSignedIn(browser, cookie, { url: server.url });
     for (const path of ["cohorts", "cohorts/1"]) {
       await page.goto(`/console/${path}`);
@@ -141,7 +141,7 @@ describe.skipIf(chromiumPath === undefined)("pages", () => {
     }
   });
 
-  test("a page that cannot be drawn says so, and the menu leads elsewhere", async () => {
+  test("a page that fails to render reports it, and the menu still works", async () => {
     const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     await page.goto('/console/explore?question={"series":[null]}');
     await page.getByRole("heading", { level: 1, name: "Something went wrong" }).waitFor();

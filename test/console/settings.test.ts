@@ -50,7 +50,7 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
     expect(errors).toEqual([]);
   });
 
-  test("a wrong current password is said at its field, and no one is signed out", async () => {
+  test("a wrong current password is reported at its field, and the session stays", async () => {
     const { page, context, errors } = await open(401);
     await page.goto("/console/settings?tab=account");
     await page.getByLabel("Current password").fill("something else entirely");

@@ -19,7 +19,7 @@ describe.skipIf(chromiumPath === undefined)("signing in", () => {
   });
   const url = () => server.url;
 
-  test("the form of a link comes with the answer whom it is for, which writes over nothing that was typed", async () => {
+  test("the form of a link shows its user when the response arrives, without overwriting typed text", async () => {
     const call = ["users", "link", "later@example.com", "--data-dir", server.dataDir, "--json"];
     const { console_url } = JSON.parse((await flagkeep(call)).stdout);
     const { page, context } = await openPage(browser, { url: url() });
@@ -88,7 +88,7 @@ describe.skipIf(chromiumPath === undefined)("signing in", () => {
     expect(errors).toEqual([]);
   });
 
-  test("a key that may not say whose it is: the form says so, and stays", async () => {
+  test("a key without user:read: the form reports it, and stays", async () => {
     const answer = await server.api("/api/personal_api_keys/", {
       method: "POST",
       body: {

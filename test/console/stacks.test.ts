@@ -22,7 +22,7 @@ test("positive values grow upwards, negative ones downwards, each from the one b
   expect(bands[3]![1]).toEqual({ from: 5, to: 6 });
 });
 
-test("a hidden series takes no room; missing values are zero", () => {
+test("a hidden series takes no space; missing values are zero", () => {
   const [hidden, shown] = stackBands([[7, 7], [1]], [1]);
   expect(hidden).toEqual([
     { from: 0, to: 0 },

@@ -52,7 +52,7 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
     ["sql?q=SELECT 41 %2B 1 AS answer", /\/query\//, "42"],
   ];
   for (const [path, api, ready] of pages) {
-    test(`${path}: says that analytics are restarting, tries again by itself`, async () => {
+    test(`${path}: reports that analytics are restarting, and retries automatically`, async () => {
       const { page, context, errors } = await open([503]);
       const isBack = await engineAway(page, api);
       await page.goto(`/console/${path}`);
@@ -181,7 +181,7 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
     }
   });
 
-  test("a page opened before an upgrade says so when a file of it is gone", async () => {
+  test("a page opened before an upgrade reports that one of its files is missing", async () => {
     const { page, context, errors } = await open([404]);
     await page.goto("/console/flags");
     await page.getByRole("switch", { name: "new-checkout" }).waitFor();
@@ -198,7 +198,7 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
     expect(errors).toEqual([]);
   });
 
-  test("without a connection a change is rejected at once, never queued", async () => {
+  test("without a connection a change is rejected immediately, never queued", async () => {
     const { page, context, errors } = await open([]);
     await page.goto("/console/flags");
     const toggle = page.getByRole("switch", { name: "new-checkout" });

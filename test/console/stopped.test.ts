@@ -6,7 +6,7 @@ import { ServerProcess } from "../support/server.ts";
 import { axeFindings, openSignedIn, ownerCookie } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("a stopped server", () => {
-  test("health and a bar say so within 15 s; a page that was never opened can be retried", async () => {
+  test("health and a bar report it within 15 s; a page that was never opened can be retried", async () => {
     await using first = await ServerProcess.start();
     const cookie = await ownerCookie(first);
     await first.api(`/api/projects/${first.initialized.project.id}/feature_flags/`, {

@@ -126,7 +126,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     expect(errors).toEqual([]);
   });
 
-  test("shares are numbers as they are typed; what is none is said and not saved", async () => {
+  test("percentages are parsed as typed; invalid ones are reported and not saved", async () => {
     const variants = ["a", "b"].map((key) => ({ key, rollout_percentage: 50 }));
     const flag = await make({
       key: "shares",
@@ -168,7 +168,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     expect(errors).toEqual([]);
   });
 
-  test("payloads and sets follow the key of a variant, whichever other keys it passes while it is typed", async () => {
+  test("payloads and sets follow the key of a variant through any intermediate keys", async () => {
     const variants = ["v1", "v2"].map((key) => ({ key, rollout_percentage: 50 }));
     const flag = await make({
       key: "renamed",
@@ -255,7 +255,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     expect(errors).toEqual([]);
   });
 
-  test("a rejection is said in the form, whichever field it is about, and what was typed stays", async () => {
+  test("a rejection is shown in the form for any field, and typed text stays", async () => {
     const { page, context, errors } = await open(400);
     await page.goto("/console/cohorts/new");
     await page.getByLabel("Name").fill("Those without a key");
@@ -288,7 +288,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     expect(errors).toEqual([]);
   });
 
-  test("a choice that was rejected, or not confirmed, goes back to what is stored", async () => {
+  test("a choice that was rejected, or not confirmed, returns to the stored value", async () => {
     const { page, context, errors } = await open(403);
     await page.goto("/console/settings?tab=team");
     const level = page.getByRole("combobox", { name: "Level: Ann" });
@@ -299,7 +299,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     expect(errors).toEqual([]);
   });
 
-  test("who is signed out in the middle of a form signs in over it, and what was sent goes through", async () => {
+  test("a user whose session ends within a form signs in over it, and the submission continues", async () => {
     const { page, context, errors } = await open(401);
     await page.goto("/console/flags?new=1");
     await page.getByLabel("Key", { exact: true }).fill("typed-before");

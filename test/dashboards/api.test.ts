@@ -152,7 +152,7 @@ describe("dashboards and insights", () => {
     ).toMatchObject({ status: 400, body: { attr: "analytics_dashboards" } });
   });
 
-  test("dashboards are found by a part of their name, and apart from those that came with flags", async () => {
+  test("dashboards are found by a part of their name, separately from those created with flags", async () => {
     using server = new TestServer();
     for (const name of ["Ärger", "Orders"]) {
       await server.ask("POST", "/api/projects/1/dashboards/", { body: { name } });
@@ -275,7 +275,7 @@ describe("tiles", () => {
     return { server, change, [Symbol.dispose]: () => server[Symbol.dispose]() };
   }
 
-  test("have a color, an empty one too, and say whether they show a description", async () => {
+  test("have a color, which may be empty, and store whether they show a description", async () => {
     using it = await board();
     const [{ id }] = (await it.server.ask("GET", path)).body.tiles;
     for (const [sent, retained] of [

@@ -84,7 +84,7 @@ describe("compose", () => {
       Object.entries(services[name]!.environment ?? {}).map(([key, value]) => [key, substituted(value)]),
     );
 
-  test("has three nodes with settings that are taken", () => {
+  test("has three nodes with valid settings", () => {
     expect(nodes).toHaveLength(3);
     for (const node of nodes) {
       expect(unknownVariables(environment(node))).toEqual([]);
@@ -134,7 +134,7 @@ describe("compose", () => {
       expect(services[name]!.hostname).toBe(name);
   });
 
-  test("the balancer knows all of them, and says where", () => {
+  test("the balancer lists all of them with their addresses", () => {
     const config = read("haproxy.cfg");
     const backends = new Map(
       config
@@ -183,7 +183,7 @@ describe("Kubernetes", () => {
     );
   };
 
-  test("has three nodes with settings that are taken", () => {
+  test("has three nodes with valid settings", () => {
     expect(named("StatefulSet", "flagkeep").replicas).toBe(3);
     expect(named("StatefulSet", "flagkeep").template.spec.enableServiceLinks).toBe(false);
     const { env, ports, volumeMounts } = getContainer("flagkeep");

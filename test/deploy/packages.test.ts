@@ -163,7 +163,7 @@ describe("the install script", () => {
     expect(await install(release, "--bin-dir", bin("from-folder"))).toMatchObject({ code: 0 });
   });
 
-  test("whatever is wrong, nothing is installed and one sentence says why", async () => {
+  test("any error installs nothing and prints one sentence", async () => {
     const rejected = async (says: string, ...args: string[]) => {
       const target = bin("refused");
       const { stdout, stderr, code } = await install(...args, "--bin-dir", target);

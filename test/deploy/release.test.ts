@@ -90,7 +90,7 @@ test("fails when a target that was asked for by name is not to be had", async ()
   expect({ code: unknown.code, lines: unknown.lines.length }).toEqual({ code: 2, lines: 1 });
 });
 
-test("tells for which machine and C library an executable is", () => {
+test("names the machine and C library of an executable", () => {
   expect(readExecutable(executable)).toEqual({ arch: process.arch as "x64", libc: "glibc" });
   mkdirSync(folder, { recursive: true });
   const path = join(folder, "other");

@@ -67,7 +67,7 @@ test("the service is shut in, and the compiler of the JavaScript engine is not",
   expect(setting("WatchdogSec")).toBeUndefined();
 });
 
-test("the service is given the time that a stop takes, and comes back", () => {
+test("the service is given the time that a stop takes, and is restarted", () => {
   const seconds = Number(/^(\d+)s$/.exec(setting("TimeoutStopSec")!)![1]);
   expect(seconds * 1_000).toBeGreaterThan(defaults["shutdown-timeout"] + 10_000);
   expect(setting("Restart")).toBe("always");

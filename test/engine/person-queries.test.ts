@@ -142,7 +142,7 @@ test("random conditions: the same count as one by one", async () => {
   );
 });
 
-test("random condition sets with rollouts: each by itself and together, as one by one", async () => {
+test("random condition sets with rollouts: counted separately and together, as one by one", async () => {
   const filter = fc.record({
     key: fc.constantFrom(...keys),
     type: fc.constant("person"),

@@ -6,7 +6,7 @@ import { pullStream } from "../../src/engine/pull-stream.ts";
 const bytes = (text: string) => Buffer.from(text);
 const ignore = () => undefined;
 
-test("every piece comes, one at a time, and then the end", async () => {
+test("all chunks arrive, one at a time, and then the end", async () => {
   const created: string[] = [];
   const answer = await pullStream(async (sink) => {
     for (const text of ["a", "", "b", "c"]) {
@@ -54,7 +54,7 @@ test("who stops reading ends the work", async () => {
   expect(ended).toBeDefined();
 });
 
-test("the time of the reader is told apart", async () => {
+test("the time of the reader is counted separately", async () => {
   let waited = 0;
   const answer = await pullStream(
     async (sink) => {

@@ -82,7 +82,7 @@ test("a query waits for the memory of the one before it, but not for what the pr
   expect(await ask()).toBeLessThan(10);
 });
 
-test("a statement that needs more than DuckDB's limit has an error of its own", async () => {
+test("a statement that needs more than DuckDB's limit gets a specific error", async () => {
   const run = queries.run(
     (connection) =>
       connection.runAndReadAll("SELECT len(list(md5(i::VARCHAR))) FROM range(4000000) t(i) GROUP BY i % 2"),

@@ -73,7 +73,7 @@ describe("the engine dies", () => {
   }, 30_000);
 });
 
-test("the front dies: the engine goes too", async () => {
+test("the server process dies: the engine exits too", async () => {
   const directory = await initializedDirectory();
   const server = await ServerProcess.start({ directory });
   const [pid] = await until(async () => {
@@ -96,7 +96,7 @@ async function sleepingEngine(directory: Directory): Promise<{ pid: number; back
   return { pid: pid!, backup: (JSON.parse(stdout) as { file: string }).file };
 }
 
-test("an engine that outlives its front is waited for: no other one touches the stores before it is gone", async () => {
+test("an engine that outlives its server process is awaited: no other one opens the stores before it exits", async () => {
   const directory = await initializedDirectory();
   const { dataDir } = directory;
   const { pid } = await sleepingEngine(directory);

@@ -82,7 +82,7 @@ test("a full store swaps the least used column only for one that is asked for mu
   expect(store.promoted.toSorted()).toEqual(["one", "three"]);
 });
 
-test("a column that no one asks for goes", async () => {
+test("an unused column is dropped", async () => {
   const { store, clock, ask, settle } = start();
   ask("plan", 3);
   ask("city", 3);

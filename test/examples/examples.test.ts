@@ -40,7 +40,7 @@ const stored = (count: number, event: string) =>
   server.eventsWhenStored(count, `event=${encodeURIComponent(event)}&order=seq`);
 
 describe("node", () => {
-  test("asks the server, and with the secret key decides by itself", async () => {
+  test("queries the server, and with the secret key evaluates locally", async () => {
     const app = join(examples, "node/app.mjs");
     const node = Bun.which("node") ?? process.execPath;
     const { api_key: key, secret_api_key: secret } = server.initialized.project;
@@ -156,7 +156,7 @@ describe("compose", () => {
     for (const name of Object.keys(build.args)) expect(dockerfile).toContain(`ARG ${name}=`);
   });
 
-  test("sets what there is to be set, to values that are taken", () => {
+  test("sets all settings to valid values", () => {
     const environment = Object.entries(flagkeep.environment as Record<string, unknown>).map(
       ([name, value]) => [name, substituted(value)] as const,
     );

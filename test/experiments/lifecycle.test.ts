@@ -112,7 +112,7 @@ describe("every transition from every state", () => {
     });
 });
 
-test("a message says what must happen first", async () => {
+test("a message names the required step", async () => {
   const { id } = await draft();
   await go(id, "launch");
   expect((await go(id, "archive")).body.detail).toBe(
@@ -153,7 +153,7 @@ test("two launches at the same time: one succeeds", async () => {
 });
 
 describe("links of the flag", () => {
-  test("a flag in use is not deleted; a draft goes with it; a client may send back what it read", async () => {
+  test("a flag in use is not deleted; a draft is deleted with it; a client may send back what it read", async () => {
     const created = await draft();
     await go(created.id, "launch");
     const path = `/feature_flags/${created.feature_flag.id}/`;

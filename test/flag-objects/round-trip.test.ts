@@ -149,7 +149,7 @@ test("a document has the objects, and another project gets them; a second import
   expect(await exported(dataDir)).toEqual(document);
 }, 60_000);
 
-test("what cannot be taken over is reported, and the rest is imported", async () => {
+test("unsupported parts are reported, and the rest is imported", async () => {
   const file = join(folder, "wrong.json");
   const { dataDir } = await initializedDirectory();
   for (const [index, [part, reason]] of (

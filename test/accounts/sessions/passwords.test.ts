@@ -45,7 +45,7 @@ describe("a new password", () => {
     "password manager made this",
     "Kä7-leberwurst-Ω",
     "yq7zxxxxxxxxxx",
-  ])("%s is taken", (password) => {
+  ])("%s is accepted", (password) => {
     expect(rejection(password)).toBeUndefined();
   });
 });
@@ -158,7 +158,7 @@ describe("attempts", () => {
     expect(getWait(attempts, now, "203.0.113.9", "new@example.com")).toBe(60);
   });
 
-  test("take a bounded room, however many addresses try", () => {
+  test("use bounded memory for any number of addresses", () => {
     const attempts = new SignInLimiter();
     for (let n = 0; n < 25_000; n++) {
       const attempt = getWait(attempts, n, `10.${n >> 16}.${(n >> 8) & 255}.${n & 255}`);

@@ -118,7 +118,7 @@ describe("signing in", () => {
     }
   });
 
-  test("waits after the fifth failure, tells of failures afterwards, and records them once a minute", async () => {
+  test("waits after the fifth failure, reports failures afterwards, and records them once a minute", async () => {
     using server = new TestServer();
     await setUp(server);
     for (let n = 0; n < 5; n++) expect((await signIn(server, "ann@example.com", "wrong")).status).toBe(401);
@@ -189,7 +189,7 @@ describe("signing in", () => {
     expect(answers.map(({ status }) => status)).toEqual([201, 201, 201]);
   });
 
-  test("rehashes a password whose hash was made with other figures", async () => {
+  test("rehashes a password whose hash has other parameters", async () => {
     using server = new TestServer();
     await setUp(server);
     const old = await Bun.password.hash(goodPassword, {
@@ -207,7 +207,7 @@ describe("signing in", () => {
 });
 
 describe("a session", () => {
-  test("is whoever it belongs to: a member may not do what an owner may", async () => {
+  test("has the permissions of its user: a member may not do what an owner may", async () => {
     using server = new TestServer();
     const owner = await setUp(server);
     const { cookie } = await colleague(server);
@@ -223,7 +223,7 @@ describe("a session", () => {
     expect((await server.ask("GET", "/api/personal_api_keys/@current/", as(cookie))).status).toBe(404);
   });
 
-  test("ends after seven idle days, thirty in all, by signing out, one by one, and all others at once", async () => {
+  test("ends after seven idle days, after thirty days, by signing out, and alone or with all others by its user", async () => {
     using server = new TestServer();
     await setUp(server);
     const day = 86_400_000;
@@ -269,7 +269,7 @@ describe("a session", () => {
     expect((await server.ask("GET", "/api/sessions/", as(owner))).status).toBe(200);
   });
 
-  test("ends when its user is switched off, and does not come back", async () => {
+  test("ends when its user is deactivated, and is not restored by reactivation", async () => {
     using server = new TestServer();
     await setUp(server);
     const { cookie, user } = await colleague(server);

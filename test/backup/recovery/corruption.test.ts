@@ -173,7 +173,7 @@ describe("other harm", () => {
   );
 });
 
-test("a table of cursors that is gone is repaired as well", async () => {
+test("a missing cursor table is repaired", async () => {
   for (const statement of ["DROP TABLE load_cursor", "DROP TABLE mirror_cursor"]) {
     const copy = toCopy(whole);
     await withEventStore(copy.dataDir, (run) => run(statement));
@@ -210,7 +210,7 @@ test("opening that ends the process three times under one node: the file is rebu
   remove(copy);
 }, 60_000);
 
-test("openings that ended with their front say nothing of the file", async () => {
+test("openings interrupted by a stop of the server do not count as corruption", async () => {
   const copy = toCopy(whole);
   for (const _ of [1, 2, 3, 4]) openingStarted(copy.dataDir, "a-front-that-was-killed");
   await using _ = await expectHealed(copy);
@@ -219,7 +219,7 @@ test("openings that ended with their front say nothing of the file", async () =>
   remove(copy);
 }, 60_000);
 
-test("a file that is broken again and again is said, not made again for ever", async () => {
+test("a file that becomes corrupt repeatedly is reported, not rebuilt forever", async () => {
   const copy = toCopy(whole);
   const folder = join(copy.dataDir, "journal/quarantine");
   mkdirSync(folder, { recursive: true });

@@ -50,7 +50,7 @@ async function expectAnswers(copy: Filled): Promise<void> {
 }
 
 describe("with a backup and an archive that begins behind it", () => {
-  test("the next start makes the event store again by itself", async () => {
+  test("the next start rebuilds the event store automatically", async () => {
     const copy = toCopy(backedUp);
     zeroHeader(copy.dataDir);
     await expectAnswers(copy);
@@ -60,7 +60,7 @@ describe("with a backup and an archive that begins behind it", () => {
     remove(copy);
   }, 60_000);
 
-  test("without a backup on this machine: captured and said, not loaded; --from repairs it", async () => {
+  test("without a local backup: events are captured and the loss is reported, not loaded; --from repairs it", async () => {
     const copy = toCopy(backedUp);
     const { dataDir } = copy;
     const [name] = readdirSync(join(dataDir, "backups"));

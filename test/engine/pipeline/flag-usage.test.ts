@@ -4,7 +4,7 @@ import { expect, test } from "bun:test";
 import { FlagUsageTally } from "../../../src/engine/pipeline/flag-usage.ts";
 import { event, newYearMicros, secondMicros } from "../../persons/support.ts";
 
-test("a call happened when it says, but not after it came", () => {
+test("a call has the time of its event, but none in the future", () => {
   const getCalls = (...times: number[]) => {
     const tally = new FlagUsageTally();
     tally.add(
@@ -25,7 +25,7 @@ test("a call happened when it says, but not after it came", () => {
   expect(getCalls(earlier, yearNineThousand)).toEqual([{ key: "a", atMicros: newYearMicros }]);
 });
 
-test("what is longer than any key is none", () => {
+test("a value longer than any key is ignored", () => {
   const tally = new FlagUsageTally();
   const longest = "k".repeat(400);
   tally.add(

@@ -81,7 +81,7 @@ describe("a crash between the two stores", () => {
     expect(again.people.$client.query("SELECT identified FROM usage_day").values()).toEqual([[2]]);
   });
 
-  test("a segment that is loaded is passed over and its file goes at the next checkpoint", async () => {
+  test("a loaded segment is skipped and its file is deleted at the next checkpoint", async () => {
     await using stores = await TestStores.open();
     const segment = await stores.segment("realtime", [{}]);
     const first = stores.pipeline();
@@ -99,7 +99,7 @@ describe("a crash between the two stores", () => {
 });
 
 describe("order and priority", () => {
-  test("the historical lane keeps its order over segments; realtime goes first", async () => {
+  test("the historical lane keeps its order over segments; realtime comes first", async () => {
     await using stores = await TestStores.open();
     const sent: string[] = [];
     const historical = [];
@@ -121,7 +121,7 @@ describe("order and priority", () => {
     expect(uuids(rows)).toEqual(sent);
   });
 
-  test("historical batches are stored together until a live event comes, which waits for one portion", async () => {
+  test("historical batches are stored together until a realtime event arrives, which waits for one batch", async () => {
     await using stores = await TestStores.open();
     const segments: SegmentBatch[] = [];
     for (let i = 0; i < 5; i++)
@@ -145,7 +145,7 @@ describe("order and priority", () => {
   });
 });
 
-describe("a large step of history waits for more, which becomes part of it", () => {
+describe("a large historical step waits for more segments, which it includes", () => {
   /** As long as the test may take. */
   const bulkPauseMs = 120_000;
   const large = () => Array.from({ length: 9 }, () => ({ properties: { text: "x".repeat(512 * 1024) } }));
@@ -181,7 +181,7 @@ describe("a large step of history waits for more, which becomes part of it", () 
     expect(steps(stores)).toEqual([["historical", 11]]);
   });
 
-  test("until a live event comes", async () => {
+  test("until a realtime event arrives", async () => {
     await using stores = await TestStores.open();
     const pipeline = await waiting(stores);
     pipeline.offer([await stores.segment("realtime", [{}])]);
@@ -275,7 +275,7 @@ test("when the time for loading is over, a step ends behind the portion that it 
 });
 
 for (const failing of ["stage", "load"] as const) {
-  test(`when ${failing} fails in the middle of a step, so much of the step is rebuilt without staging as may be held; everything once`, async () => {
+  test(`when ${failing} fails within a step, the part that fits into memory is rebuilt without staging; everything is stored once`, async () => {
     await using stores = await TestStores.open();
     Object.assign(stores.loader, { eventsPerLoad: 5 });
     const staged: number[] = [];
@@ -310,7 +310,7 @@ for (const failing of ["stage", "load"] as const) {
   });
 }
 
-test("a line that is no entry is kept in a file and said; the others are stored", async () => {
+test("an invalid line is quarantined and logged; the others are stored", async () => {
   await using stores = await TestStores.open();
   const segment = await stores.segment(
     "realtime",
@@ -339,7 +339,7 @@ test("texts of older versions that DuckDB does not read are repaired", async () 
   expect(await stores.rows("SELECT properties->>'b' FROM person")).toEqual([["x\ufffd"]]);
 });
 
-test("events of a torn segment before the tear are loaded, and the corruption is said", async () => {
+test("events of a torn segment before the tear are loaded, and the corruption is logged", async () => {
   await using stores = await TestStores.open();
   const segment = await stores.segment("realtime", [{ event: "whole" }]);
   const bytes = readFileSync(segment.path);
@@ -383,7 +383,7 @@ describe("a disk that is short", () => {
     expect(stores.released.at(-1)).toEqual(["realtime", 13]);
   }, 60_000);
 
-  test("without room nothing is loaded or written; it is said, and continues by itself", async () => {
+  test("without disk space nothing is loaded or written; it is logged, and loading continues automatically", async () => {
     await using stores = await TestStores.open();
     let freeBytes = 1 * MiB;
     const pipeline = stores.pipeline({ space: async () => ({ freeBytes, totalBytes: 133 * MiB }) });

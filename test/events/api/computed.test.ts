@@ -42,7 +42,7 @@ test("trends, funnels, retention and lifecycle are computed; what is not known i
   }
 });
 
-test("what was computed is kept until an event comes; a query with a name is cancelled by it", async () => {
+test("a result is cached until an event arrives; a query cancels the running one of its name", async () => {
   await using server = await ServerProcess.start();
   await server.batch([{ event: "visit", distinct_id: "ann" }]);
   await server.eventsWhenStored(1);

@@ -42,7 +42,7 @@ function read(body: ReadableStream<Uint8Array>) {
 const names = ({ messages }: { messages: Message[] }) =>
   messages.filter(({ kind }) => kind === "event").map(({ data }) => data.event);
 
-test("what is captured shows at once, whoever asks for it, and with the engine down", async () => {
+test("a captured event shows immediately, for all readers, and with the engine down", async () => {
   await using server = await ServerProcess.start();
   const stream = async (query = "") => {
     const aborter = new AbortController();
@@ -135,7 +135,7 @@ test("a reader that does not read loses rows and holds no one up; the memory sta
   expect(skipped.data.count).toBeGreaterThan(59_000);
 });
 
-test("an event whose name is longer than a row is skipped, and holds no one up", async () => {
+test("an event whose name is longer than a row is skipped, and delays no reader", async () => {
   const live = new LiveEvents();
   const reader = { projectId: 1, event: undefined, distinctId: undefined, isStillAllowed: () => true };
   const state = read(live.open(reader, new AbortController().signal).body!);
@@ -174,7 +174,7 @@ test("events of other projects, and notes, are no one's rows", async () => {
   expect(state.messages.map(({ data }) => [data.distinct_id, data.seq])).toEqual([["d3", 4]]);
 });
 
-test("200 read at once; the next one is sent away", async () => {
+test("200 concurrent readers; the next one is rejected", async () => {
   const live = new LiveEvents();
   const reader = { projectId: 1, event: undefined, distinctId: undefined, isStillAllowed: () => true };
   const aborter = new AbortController();

@@ -91,7 +91,7 @@ test("the fixture has the same figures over HTTP; goals are a project's setting"
   expect(detail).toContain('The breakdownBy "Nothing" is not supported. Use Page,');
 });
 
-test("events that arrive and a change of persons show at once, although visits are cached", async () => {
+test("new events and changes of persons show immediately, although visits are cached", async () => {
   await using server = await ServerProcess.start();
   const view = (distinct_id: string, session: string) => ({
     event: "$pageview",

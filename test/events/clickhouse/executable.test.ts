@@ -108,7 +108,7 @@ test("what is captured is listed, computed, exported and counted; SQL is rejecte
   ]);
 }, 60_000);
 
-test("a server that lets no one in any more is away as one that is gone: questions get 503, and it continues by itself", async () => {
+test("a server that rejects the user counts as unavailable: queries get 503, and loading resumes automatically", async () => {
   await using server = await TestClickHouse.start();
   await server.run("CREATE DATABASE flagkeep");
   await using flagkeep = await ServerProcess.start({ args: ["--events-url", server.url("flagkeep")] });
@@ -227,7 +227,7 @@ test("ClickHouse away: captures and flags continue, queries are rejected with th
   await until(async () => (await listed(flagkeepServer).catch(() => [])).length === 8, "the rest is loaded");
 }, 60_000);
 
-test("events elsewhere than the settings say: rejected with a sentence, nothing is lost", async () => {
+test("events in another store than configured: rejected with one sentence, nothing is lost", async () => {
   await using server = await TestClickHouse.start();
   for (const name of ["one", "two"]) await server.run(`CREATE DATABASE ${name}`);
   const directory = await initializedDirectory();

@@ -84,7 +84,7 @@ test("nothing is inserted while the lease is not renewed", async () => {
   expect(await getCount(stores)).toBe(10);
 }, 30_000);
 
-test("a load that another node has begun continues when its inserts cannot be stored any more", async () => {
+test("a load started by another node continues when its inserts cannot be stored any more", async () => {
   await using stores = await ClickHouseStores.open(server);
   const fence = new Fence(performance.now() + 30_000);
   await stores.store.open();

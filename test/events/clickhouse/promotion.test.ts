@@ -14,7 +14,7 @@ import { temporaryFolder, until } from "../../support/server.ts";
 
 const test = testWithClickHouse("columns of properties in ClickHouse");
 
-test("what is asked for again and again gets a column, which is found again and goes when there may be none", async () => {
+test("a frequently queried property gets a column, which is found again and dropped when disabled", async () => {
   await using server = await TestClickHouse.start();
   await server.run("CREATE DATABASE flagkeep");
   const folder = temporaryFolder();

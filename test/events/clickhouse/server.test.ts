@@ -24,7 +24,7 @@ test("a named block is stored once over several partitions, also after a kill; w
   expect(await server.run("SELECT count() FROM db.t")).toEqual([[4]]);
 });
 
-test("it fails before and after an insert as it is told, and rejects strangers", async () => {
+test("fails before and after an insert on demand, and rejects unknown users", async () => {
   await using server = await TestClickHouse.start();
   await server.run("CREATE DATABASE db");
   await server.run("CREATE TABLE db.t (n Int32) ENGINE = MergeTree ORDER BY n");

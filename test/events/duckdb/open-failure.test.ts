@@ -40,7 +40,7 @@ for (const [text, failure] of onlyOpening) {
   test(`opening: ${failure}: ${text}`, () => expect(toOpenError(new Error(text), "opening")).toBe(failure));
 }
 
-test("no words of a statement are taken for DuckDB's about its file", () => {
+test("words of a statement are never mistaken for DuckDB's message about its file", () => {
   for (const text of [
     "Conversion Error: Could not convert string 'IO Error: Corrupt database file' to INT32",
     "Invalid Input Error: Corrupt database file: computed checksum 1",

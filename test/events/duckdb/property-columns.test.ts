@@ -192,7 +192,7 @@ test("a column is not used before it is full, and filling continues where it was
   ]);
 });
 
-test("columns of a version whose texts of numbers were others are filled again", async () => {
+test("columns of a version with other texts of numbers are filled again", async () => {
   const folder = temporaryFolder();
   const before = await TestStores.open({ folder });
   await before.load([{ properties: { plan: exactNumber("12.0") } }, { properties: { plan: "12.0" } }]);
@@ -240,7 +240,7 @@ test("a retired column is not used any more, and stays as long as a question may
   expect(await propertyColumnsIn(stores)).toHaveLength(1);
 });
 
-test("a column that has gone can come back", async () => {
+test("a dropped column can be added again", async () => {
   await using stores = await TestStores.open();
   await stores.load([{ properties: { plan: "pro" } }]);
   const columns = stores.loader.propertyColumns;
@@ -257,7 +257,7 @@ test("a column that has gone can come back", async () => {
   }
 });
 
-test("values that are too long for a column are said", async () => {
+test("values that are too long for a column are reported", async () => {
   await using stores = await TestStores.open();
   await stores.load([{ properties: { html: "x".repeat(5_000), plan: "pro" } }]);
   const columns = stores.loader.propertyColumns;

@@ -31,7 +31,7 @@ test("nothing that was added is ever new, whatever its time and however much fol
   );
 });
 
-test("one that finds no place is not forgotten when there is more room", () => {
+test("a uuid that did not fit is not lost when capacity grows", () => {
   for (const probes of [1, 4, 16, 256]) {
     const recent = new RecentUuids(0, 200_000, probes);
     const uuids = Array.from({ length: 100_000 }, () => uuidAt(start));
@@ -42,7 +42,7 @@ test("one that finds no place is not forgotten when there is more room", () => {
   }
 });
 
-test("another uuid, or of another project, is new; those of another version and of before are not said to be", () => {
+test("another uuid, or one of another project, is new; other versions and earlier times are unknown", () => {
   const recent = new RecentUuids(start);
   const uuid = uuidAt(start + 5);
   recent.add(1, uuid);
@@ -52,7 +52,7 @@ test("another uuid, or of another project, is new; those of another version and 
   expect(recent.isNew(1, crypto.randomUUID())).toBe(false);
 });
 
-test("beyond the limit what is oldest goes, and its time is not spoken of any more", () => {
+test("beyond the limit the oldest are dropped, and their time becomes unknown", () => {
   const recent = new RecentUuids(0, 20_000);
   const uuids = Array.from({ length: 100_000 }, (_, n) => uuidAt(start + n));
   // Of a clock that is wrong by a year.
@@ -68,7 +68,7 @@ test("beyond the limit what is oldest goes, and its time is not spoken of any mo
   ]);
 });
 
-test("very many of a time that has not come end what is said of the present", () => {
+test("very many of a future time make the present unknown", () => {
   const recent = new RecentUuids(0, 1_000);
   const later = Date.now() + 366 * 86_400_000;
   for (let n = 0; n < 5_000; n++) recent.add(1, uuidAt(later + n));

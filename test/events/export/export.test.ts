@@ -207,14 +207,14 @@ describe("nothing that was acknowledged is missing", () => {
     rmSync(server.dataDir, { recursive: true });
   }, 60_000);
 
-  test("what a running server has just taken", async () => {
+  test("events that a running server has just accepted", async () => {
     await using server = await ServerProcess.start({ args: ["--journal-seal-interval", "2s"] });
     await send(server, 30);
     expect(parsed(await run(server.dataDir, "events"))).toHaveLength(30);
   }, 60_000);
 });
 
-test("several commands at once on a stopped server: one opens the data, the others continue when it has gone", async () => {
+test("several concurrent commands on a stopped server: one opens the data, the others continue when it exits", async () => {
   const server = await filled();
   await server.stop();
   const counts = await Promise.all(

@@ -64,7 +64,7 @@ test("a person is active from a day on for seven days, and counted once", async 
   expect(monthly!.data).toEqual([2, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3]);
 });
 
-test("by a property, each value by itself", async () => {
+test("by a property, each value separately", async () => {
   const query = { dateRange: firstHalf, breakdownFilter: { breakdown: "plan" } };
   const results = await trends(stores, { series: visits("weekly_active"), ...query });
   expect(results.map(({ label, data }) => [label, data])).toEqual([

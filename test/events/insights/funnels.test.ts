@@ -38,7 +38,7 @@ describe("a funnel", () => {
     expect(counts(shorter)).toEqual([4, 1, 0]);
   });
 
-  test("keeps people apart whose uuids have the same hash", async () => {
+  test("distinguishes people whose uuids have the same hash", async () => {
     // The halves of the one are those of the other, the other way round.
     const people = ["92345678-9abc-def0-0fed-cba987654321", "8fedcba9-8765-4321-1234-56789abcdef0"];
     const rows = people.flatMap((who, index) =>
@@ -57,7 +57,7 @@ describe("a funnel", () => {
     });
   });
 
-  test("is told apart by a property of the first step", async () => {
+  test("is broken down by a property of the first step", async () => {
     const results = await compute(funnel({ breakdownFilter: { breakdown: "source" } }));
     expect(results.map((one) => [one[0].breakdown_value[0], counts(one)])).toEqual([
       ["ad", [2, 2, 1]],
@@ -78,7 +78,7 @@ describe("a funnel", () => {
     expect(counts(await compute(funnel({ series: steps("visit", "visit") })))).toEqual([4, 0]);
   });
 
-  test("says nothing new with what clients send along", async () => {
+  test("is not affected by what clients send along", async () => {
     const series = steps("visit", "signup", "pay").map((step) => ({ ...step, math: "total" }));
     const [plain] = await compute(funnel({ series: steps("visit", "signup", "pay") }));
     const sent: JsonObject[] = [
@@ -145,7 +145,7 @@ describe("a funnel", () => {
     expect(results[1].median_conversion_time).toBe(86_400);
   });
 
-  test("by day tells how many of those who began then got through", async () => {
+  test("by day shows how many of those who started then converted", async () => {
     const query = funnel({ interval: "day", funnelsFilter: { funnelVizType: "trends" } });
     const [all, ...others] = await compute(query);
     expect(others).toEqual([]);
@@ -166,7 +166,7 @@ describe("a funnel", () => {
     expect(reported.map(({ breakdown_value }) => breakdown_value[0]).sort()).toEqual(["", "ad", "it's"]);
   });
 
-  test("tells how long people took, from which step to which", async () => {
+  test("measures the time between two steps", async () => {
     const times = async (more: JsonObject = {}) =>
       (await compute(funnel({ funnelsFilter: { funnelVizType: "time_to_convert", ...more } }))) as unknown;
     // Ann took two hours, Cid five days.
@@ -206,7 +206,7 @@ describe("a funnel", () => {
   });
 
   test.each(["ordered", "strict", "unordered"])(
-    "that is %s is told apart by what arrived first of one moment, historical events behind all others",
+    "that is %s is ordered by arrival among equal times, historical events last",
     async (funnelOrderType) => {
       const project = { ordered: 4_001, strict: 4_002, unordered: 4_003 }[funnelOrderType]!;
       const started = { event: "begin", distinctId: "x", project, time: now - 3 * hour };

@@ -82,7 +82,7 @@ describe("numbers", () => {
     ["min", 3],
     ["max", 12.5],
     ["median", 12],
-  ])("that are none do not spoil a %s", async (math, amount) => {
+  ])("invalid ones do not affect a %s", async (math, amount) => {
     const [result] = await ask({ series: [{ math, math_property: "paid" }] });
     expect(result!.data).toEqual([expect.closeTo(amount as number, 9)]);
   });

@@ -24,7 +24,7 @@ describe("retention", () => {
       ...filter,
     },
   });
-  test("counts who comes back, by the day they came first", async () => {
+  test("counts returning persons by the day of their first event", async () => {
     const results = await compute(retention({}));
     expect(results.map(({ date, label }) => [date, label])).toEqual([
       ["2026-11-15", "Day 0"],
@@ -47,12 +47,12 @@ describe("retention", () => {
     ]);
   });
 
-  test("says nothing new with what clients send along", async () => {
+  test("is not affected by what clients send along", async () => {
     const defaults = { minimumOccurrences: 1, cumulative: false, timeWindowMode: "strict_calendar_dates" };
     expect(await compute(retention({ ...defaults, aggregationType: "count" }))).toHaveLength(7);
   });
 
-  test("of the first time ever leaves out who came before", async () => {
+  test("of the first time ever excludes earlier persons", async () => {
     const all = await compute(
       retention({ returningEntity: { id: "visit", type: "events" }, retentionType: "retention_first_time" }),
     );
@@ -89,7 +89,7 @@ describe("retention", () => {
   });
 });
 
-test("a lifecycle tells who is new, comes back and stays away", async () => {
+test("a lifecycle counts new, returning, resurrecting and dormant persons", async () => {
   const results = await compute({
     kind: "LifecycleQuery",
     series: steps("signup"),

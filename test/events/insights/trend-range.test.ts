@@ -71,7 +71,7 @@ describe("the range of a trend", () => {
   const all = (earliest: number, interval: "hour" | "day" | "week" | "month") =>
     getRange({ date_from: "all" }, interval, { now, timezone: "UTC", earliest });
 
-  test("`all` goes back to the first event where its buckets are not too many, else as far as they may", () => {
+  test("`all` starts at the first event unless that is too many buckets, else as early as possible", () => {
     for (const [earliest, interval, from, buckets] of [
       [0, "month", "1970-01-01 00:00:00", 683],
       [0, "week", "1970-01-01 00:00:00", 2969],

@@ -121,7 +121,7 @@ describe("trends", () => {
     expect(result!.data).toEqual([1, 4]);
   });
 
-  test("the period before, of the same length, beside the current one", async () => {
+  test("the previous period, of the same length, next to the current one", async () => {
     const results = await trends({
       series: [calls()],
       dateRange: { date_from: "-20d" },

@@ -122,7 +122,7 @@ describe("computed in the event store", () => {
     ],
   ];
   for (const [name, query, bySunday, byMonday] of cases) {
-    test(`${name}: the query's day comes before the project's, Monday where neither names one`, async () => {
+    test(`${name}: the query's day precedes the project's, Monday by default`, async () => {
       // biome-ignore lint/suspicious/noExplicitAny: as above.
       const shown = (found: any[]) =>
         query.kind === "RetentionQuery"

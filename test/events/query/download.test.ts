@@ -125,7 +125,7 @@ test("more rows and bytes than an answer in JSON may have, unless there is a lim
   expect((await (await download(many, "text/csv", { limit: 3_000 })).text()).split("\n").length).toBe(3_002);
 });
 
-test("what is asked for first counts; what is rejected says so in JSON; computed queries are JSON", async () => {
+test("the first accepted type applies; rejections are JSON; computed queries are JSON", async () => {
   const count = "SELECT count(*) AS n FROM events";
   for (const [accept, type] of [
     ["text/csv, */*", "text/csv; charset=utf-8"],
@@ -149,7 +149,7 @@ test("what is asked for first counts; what is rejected says so in JSON; computed
   expect((await computed.json()).results[0].count).toBe(50);
 });
 
-test("a fault behind the first rows cuts the connection; who goes leaves nothing running", async () => {
+test("an error after the first rows cuts the connection; a disconnected client leaves nothing running", async () => {
   const broken = await download(
     "SELECT range AS n, CASE WHEN range = 300000 THEN CAST('x' || range AS INTEGER) ELSE 1 END AS bad, repeat('y', 100) AS y FROM range(400000)",
     "text/csv",
@@ -173,7 +173,7 @@ test("a fault behind the first rows cuts the connection; who goes leaves nothing
   expect(await server.query("SELECT 1 AS n")).toEqual([{ n: 1 }]);
 });
 
-test("one file of a project at a time; others wait, and too many are told to come back", async () => {
+test("one file of a project at a time; others wait, and too many get Retry-After", async () => {
   const deleted = new AbortController();
   const endless = "SELECT a.range, b.range AS other FROM range(1000000) a, range(1000000) b";
   const first = await download(endless, "text/csv", {}, deleted.signal);

@@ -277,7 +277,7 @@ test("columns have the names that PostHog gives them", async () => {
   ]);
 });
 
-test("a usual statement of a client: groups, orders, limits", async () => {
+test("a typical statement of a client: groups, orders, limits", async () => {
   const { results, types } = await ask(`
     -- by day
     SELECT toStartOfDay(timestamp) AS day, uniq(person_id) AS users, countIf(properties.plan = 'pro') AS pro

@@ -44,7 +44,7 @@ describe("an answer", () => {
   const sql =
     "SELECT event, timestamp, properties, properties->>'n' AS n, 1 AS one, 1.5::DOUBLE AS half, true AS yes, [1] AS list, null AS nothing FROM events ORDER BY seq";
 
-  test("has lists of values, types and hasMore beside the usual members", async () => {
+  test("has lists of values, types and hasMore in addition to the other members", async () => {
     for (const query of [
       hogql(sql),
       { kind: "DataVisualizationNode", source: hogql(sql), display: "ActionsTable" },
@@ -86,7 +86,7 @@ describe("an answer", () => {
     expect(await ask({ ...query, filters: wrong })).toMatchObject({ status: 400, body: { attr: "query" } });
   });
 
-  test("has lists of nothing for no rows, and says that rows are missing", async () => {
+  test("has empty lists for no rows, and reports missing rows", async () => {
     const { body } = await ask(hogql("SELECT event FROM events WHERE false"));
     expect(body).toEqual({
       columns: ["event"],
@@ -203,7 +203,7 @@ describe("an insight", () => {
     }
   });
 
-  test("whose statement fails says why", async () => {
+  test("whose statement fails returns the reason", async () => {
     const { body: created } = await send("insights/", {
       name: "Broken",
       query: hogql("SELECT nothing FROM events"),

@@ -268,7 +268,7 @@ describe("answers from the project's own data", () => {
     expect(changed.rows).toEqual([{ distinct_ids: ["mia", "ann", "zoe", "eve"] }]);
   });
 
-  test("says that there are more rows than asked for", async () => {
+  test("reports that there are more rows than requested", async () => {
     await using stores = await filled();
     const result = await ask(stores, "SELECT * FROM range(100000)", 5);
     expect(result.rows).toHaveLength(5);
@@ -284,7 +284,7 @@ describe("answers from the project's own data", () => {
     expect((await ask(stores, failing(-1), 3_000_000, 1e9)).rows).toHaveLength(3_000_000);
   });
 
-  test("a wrong column is said in DuckDB's words", async () => {
+  test("an unknown column is reported with DuckDB's message", async () => {
     await using stores = await filled();
     await expect(ask(stores, "SELECT nothing FROM events")).rejects.toThrow(StatementFailedError);
     await expect(ask(stores, "SELECT nothing FROM events")).rejects.toThrow("nothing");

@@ -232,7 +232,7 @@ describe("the fixture of twelve visits", () => {
     expect(await online(noon - 1)).toBe(0);
   });
 
-  test("screens count if the project wants it", async () => {
+  test("screens count if the project's setting is on", async () => {
     await using own = await open([
       {
         event: "$screen",

@@ -86,7 +86,7 @@ describe("a scheduled change", () => {
     expect((await server.ask("GET", `${scheduled}99/`)).status).toBe(404);
   });
 
-  test("is created once, when its time has come, and told in the log as what it is", async () => {
+  test("is applied once at its time, and logged as scheduled", async () => {
     using it = await prepared();
     const { server, flag } = it;
     const schedule = async (payload: object, minutes: number) =>
@@ -172,7 +172,7 @@ describe("a scheduled change", () => {
     expect(reason).toContain("no condition set with the index 1");
   });
 
-  test("that cannot be created any more says why, and is not tried again", async () => {
+  test("that cannot be applied any more reports the reason, and is not retried", async () => {
     using it = await prepared();
     const { server, flag, bob } = it;
     const body = {
@@ -189,7 +189,7 @@ describe("a scheduled change", () => {
     expect(it.run(6)).toBe(0);
   });
 
-  test("can be taken back, and is rejected when it makes no sense", async () => {
+  test("can be cancelled, and is rejected if invalid", async () => {
     using it = await prepared();
     const { server, flag } = it;
     const payload = { operation: "update_status", value: false };
@@ -255,7 +255,7 @@ describe("where changes have to be agreed to", () => {
     );
   });
 
-  test("what waits for a deleted flag can be taken back", async () => {
+  test("pending changes of a deleted flag can be cancelled", async () => {
     using it = await prepared();
     const { server, flag } = it;
     const payload = { operation: "update_status", value: false };
@@ -289,7 +289,7 @@ describe("where changes have to be agreed to", () => {
     expect((await server.ask("GET", `${requests}?state=x`)).status).toBe(400);
   });
 
-  test("only admins say so", async () => {
+  test("only admins may set it", async () => {
     using it = await prepared();
     const { status } = await it.server.ask("PATCH", "/api/projects/1/", {
       body: { approvals: "all" },

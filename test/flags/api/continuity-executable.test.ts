@@ -33,7 +33,7 @@ const flag = {
   ensure_experience_continuity: true,
 };
 
-test("a request before the person exists is honored, at once and after a stop and a kill", async () => {
+test("a request before the person exists is honored immediately and after a stop and a kill", async () => {
   await using first = await ServerProcess.start();
   expect((await first.api("/api/projects/1/feature_flags/", { method: "POST", body: flag })).status).toBe(
     201,

@@ -90,7 +90,7 @@ describe("with the former id", () => {
     expect(server.storeCalls).toBe(0);
   });
 
-  test("no one there: it counts at once for the requests that follow, for five minutes", async () => {
+  test("without a person: applies immediately to later requests, for five minutes", async () => {
     using server = start();
     expect(await half(server, { distinct_id: user, $anon_distinct_id: anon })).toBe(true);
     // Before the engine has stored anything, and after it has.
@@ -204,7 +204,7 @@ test("the queue continues when the client of its first request has disconnected"
   expect(server.callers).toEqual([undefined]);
 });
 
-test("the answer comes when the override is stored, and does not wait for an engine that is down", async () => {
+test("the response waits until the override is stored, but not for an engine that is down", async () => {
   using server = start();
   const asked = { distinct_id: user, $anon_distinct_id: anon };
   await half(server, asked);
@@ -253,7 +253,7 @@ describe("while the engine is down", () => {
     expect(server.errors).toEqual([]);
   });
 
-  test("the first former id stays here too, for the identified person and for whom it is the former one", async () => {
+  test("the first former id is kept too, for the identified person and the former one", async () => {
     using server = start();
     server.people.apply(set(user, {}));
     server.engineIsDown = true;

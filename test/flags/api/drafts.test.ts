@@ -79,7 +79,7 @@ test("a draft is what the flag is once it is saved", async () => {
 });
 
 describe("a draft", () => {
-  test("stands on other flags, and pretends what is sent", async () => {
+  test("uses other flags as stored, and the draft as sent", async () => {
     const base = (
       await ask("POST", "", {
         key: "base",

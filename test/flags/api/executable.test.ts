@@ -212,7 +212,7 @@ describe("on the wire", () => {
     expect(received).toContain('"flags":{');
   });
 
-  test("a client that waits to be told to continue", async () => {
+  test("a client that waits for 100 Continue", async () => {
     const text = body();
     const received = await exchange([
       `POST /flags/?v=2 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: ${text.length}\r\nExpect: 100-continue\r\n\r\n`,
@@ -241,7 +241,7 @@ describe("on the wire", () => {
     }
   });
 
-  test("the browser library comes out of the executable", async () => {
+  test("the browser library is part of the executable", async () => {
     for (const path of [
       "/static/array.js",
       "/static/1.449.2/surveys.js",

@@ -87,7 +87,7 @@ async function ask(path: string, key: string = server.initialized.personal_api_k
 }
 
 describe("over the API", () => {
-  test("says of every condition set what was compared, where the hash falls and what decided", async () => {
+  test("contains for every condition set the comparisons, the hash position and the result", async () => {
     const { status, body } = await ask("steps/explain/?distinct_id=ann");
     expect(status).toBe(200);
     const isHalfOn = rolloutPosition("half", "ann") <= 0.5;
@@ -137,7 +137,7 @@ describe("over the API", () => {
     });
   });
 
-  test("agrees with what clients are told", async () => {
+  test("agrees with the values that clients get", async () => {
     for (const distinct_id of ["ann", "bob", "7", "a b"]) {
       const values = await server.values({ distinct_id });
       for (const key of ["half", "steps"]) {
@@ -147,7 +147,7 @@ describe("over the API", () => {
     }
   });
 
-  test("what the request says counts before what is stored", async () => {
+  test("values of the request override stored ones", async () => {
     const query = new URLSearchParams({
       distinct_id: "ann",
       person_properties: '{"plan":"free"}',

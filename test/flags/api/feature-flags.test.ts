@@ -110,7 +110,7 @@ describe("a flag's life", () => {
 });
 
 describe("keys of deleted flags", () => {
-  test("are free for a new flag, and come back when restored", async () => {
+  test("are free for a new flag, and are restored with the flag", async () => {
     using server = new TestServer();
     const make = async () => (await server.ask("POST", flagsPath, { body: { key: "pay" } })).body;
     const remove = (id: number) => server.ask("PATCH", `${flagsPath}${id}/`, { body: { deleted: true } });
@@ -135,7 +135,7 @@ describe("keys of deleted flags", () => {
     expect(invalid.body).toMatchObject({ code: "invalid_key", attr: "key" });
   });
 
-  test("take what is named after them along, when they come back under another", async () => {
+  test("rename dependent names when they are restored under another key", async () => {
     using server = new TestServer();
     const enrolled = (key: string) => ({
       groups: [{ properties: [{ key, type: "person", operator: "exact", value: ["true"] }] }],

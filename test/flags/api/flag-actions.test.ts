@@ -6,7 +6,7 @@ import { expectWithin } from "../../support/times.ts";
 const on = { groups: [{ properties: [], rollout_percentage: 100 }] };
 
 describe("activity", () => {
-  test("a note tells why; it is no field of the flag", async () => {
+  test("a note gives the reason; it is no field of the flag", async () => {
     using server = await withFlags({ key: "a" });
     const patch = (body: object) => server.ask("PATCH", `${flagsPath}1/`, { body });
     const { status, body } = await patch({ active: false, note: "Requested by support." });
@@ -47,7 +47,7 @@ describe("activity", () => {
     }
   });
 
-  test("tells who changed what, newest first, in pages", async () => {
+  test("lists changes and authors, newest first, in pages", async () => {
     using server = await withFlags({ key: "a" }, { key: "b" });
     for (const body of [
       { name: "x" },
@@ -110,7 +110,7 @@ describe("activity", () => {
       });
     });
   }
-  test("knows no flag of another id", async () => {
+  test("returns 404 for unknown ids", async () => {
     using server = new TestServer();
     expect((await server.ask("GET", `${flagsPath}9/activity/`)).status).toBe(404);
   });
@@ -301,7 +301,7 @@ describe("the tag of a remote configuration", () => {
   });
 });
 
-describe("many at once", () => {
+describe("many together", () => {
   test("keys by id", async () => {
     using server = await withFlags({ key: "a" }, { key: "b" });
     const ask = (body: unknown) => server.ask("POST", `${flagsPath}bulk_keys/`, { body });

@@ -66,7 +66,7 @@ describe("two people edit one flag", () => {
     expect(again).toMatchObject({ status: 200, body: { name: "b", active: false } });
     expect(again.body.filters.groups[0].properties[0].cohort_name).toBe("New name");
   });
-  test("of twenty at once each is applied or rejected, and none is lost", async () => {
+  test("each of twenty concurrent edits is applied or rejected, and none is lost", async () => {
     using it = await withFlag({ tags: [] });
     const fields = Array.from({ length: 20 }, (_, n) => n);
     const answers = await Promise.all(
@@ -108,7 +108,7 @@ test("maps and ids that other products keep in a flag are kept", async () => {
   }
 });
 
-test("flags by the cohort they look at", async () => {
+test("flags by the cohort they use", async () => {
   using it = await withFlag();
   const conditions = {
     type: "OR",
@@ -180,7 +180,7 @@ describe("other fields", () => {
     expect((await it.patch({ tags: null })).body.tags).toEqual(["a", "b"]);
     expect((await it.patch({ tags: ["b"] })).body).toMatchObject({ tags: ["b"], evaluation_tags: [] });
   });
-  test("evaluation contexts: both names show the list, whichever was sent, and the log tells it once", async () => {
+  test("evaluation contexts: both names return the list, whichever was sent, and the log records it once", async () => {
     using it = await withFlag({ tags: ["a"], evaluation_contexts: ["Web", "a"] });
     const shown = (flag: { evaluation_tags: string[]; evaluation_contexts: string[] }) => [
       flag.evaluation_tags,
@@ -229,7 +229,7 @@ describe("other fields", () => {
       expect(rejected).toMatchObject({ status: 400, body: { code: "max_length", attr, detail } });
     });
   }
-  test("free-form objects and rollback conditions come back as they were sent", async () => {
+  test("free-form objects and rollback conditions are returned as sent", async () => {
     using it = await withFlag({ surveys: { x: 1 }, features: {}, rollback_conditions: [{ threshold: 1 }] });
     expect(it.flag).toMatchObject({
       surveys: { x: 1 },

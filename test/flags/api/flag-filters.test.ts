@@ -83,7 +83,7 @@ describe("filters", () => {
 
 describe("filters are a free-form map", () => {
   const free = { note: "mine", nested: { any: [1, null, { thing: true }] }, version: 3, groups_v2: "x" };
-  test("any object is taken and given back; without groups the flag is on for no one", async () => {
+  test("any object is accepted and returned; without groups the flag is off", async () => {
     using server = new TestServer();
     const evaluated = async (key: string) =>
       (await server.ask("GET", `${flagsPath}evaluation_reasons/?distinct_id=x`)).body[key].value;
@@ -116,7 +116,7 @@ describe("filters are a free-form map", () => {
   });
 });
 
-describe("rollout_percentage beside filters", () => {
+describe("rollout_percentage next to filters", () => {
   test("on create it is the rollout of the flag", async () => {
     using server = new TestServer();
     for (const [index, percentage] of [25, 0, 33, 100].entries()) {
@@ -137,7 +137,7 @@ describe("rollout_percentage beside filters", () => {
     }
   });
 
-  test("on PATCH it changes the rollout; null, and what is stored, say nothing", async () => {
+  test("on PATCH it changes the rollout; null, and the stored value, change nothing", async () => {
     using it = await withFlag();
     const property = { key: "plan", type: "person", operator: "exact", value: "pro" };
     await it.patch({ filters: { groups: [{ properties: [property], rollout_percentage: 40 }] } });

@@ -224,7 +224,7 @@ describe("roles", () => {
     });
   });
 
-  test("are given once, and taken", async () => {
+  test("are granted once, and revoked", async () => {
     using server = new TestServer();
     const member = person(server, "m@x.com", "member");
     const role = await getRole(server, "Eng", 37, [member.user]);

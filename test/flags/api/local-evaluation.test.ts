@@ -320,7 +320,7 @@ describe("cohorts that are not sent are written into the flag", () => {
     );
   }
 
-  test("beside other conditions, which stay where they are", () => {
+  test("next to other conditions, which stay where they are", () => {
     const filters = { groups: [{ properties: [b] }, { properties: [inCohort(1)] }, { properties: [] }] };
     expect(groupsIn(filters, [cohort(1, any(a, b))], false)).toEqual([
       { properties: [b] },

@@ -51,7 +51,7 @@ test("in conditions and payloads of flags", async () => {
   expect(await enabled(neighbor)).toEqual([false, false, true]);
 }, 30_000);
 
-test("in conditions of cohorts, and in what is said of their members", async () => {
+test("in conditions of cohorts, and in properties of their members", async () => {
   await using server = await ServerProcess.start();
   const person = (distinct_id: string, account: Json) => ({
     event: "seen",
