@@ -128,6 +128,24 @@ export function recordActivity(t: MetadataTx, entry: NewActivity): void {
 }
 
 /**
+ * Writes one entry with the fields that differ. An update that changes none writes nothing.
+ *
+ * @param entry.after the recorded fields. @param entry.before undefined: created, without changes.
+ */
+export function recordChange(
+  t: MetadataTx,
+  {
+    before,
+    after,
+    ...entry
+  }: Omit<NewActivity, "changes"> & { before: JsonObject | undefined; after: JsonObject },
+): void {
+  const changes = before === undefined ? [] : changesBetween(entry.scope, before, after, Object.keys(after));
+  if (entry.activity === "updated" && changes.length === 0) return;
+  recordActivity(t, { ...entry, changes });
+}
+
+/**
  * Owner of entries: a project, or an organization (entries outside of projects, and those about the projects
  * themselves).
  */

@@ -1,7 +1,7 @@
 /** Definitions of cohorts (contract: management-api 6.2). Members of static cohorts are in the person store. */
 
 import { and, asc, desc, eq, like, or, sql } from "drizzle-orm";
-import { type Author, changesBetween, getCreatorId, recordActivity } from "../accounts/activity.ts";
+import { type Author, getCreatorId, recordActivity, recordChange } from "../accounts/activity.ts";
 import { bumpRevision, flagRevision, type MetadataTx, type Reading } from "../accounts/db.ts";
 import type { Metadata } from "../accounts/metadata.ts";
 import { cohort, flag } from "../accounts/schema.ts";
@@ -161,19 +161,17 @@ export function updateCohort(
     if (Object.keys(fields).length === 0) return before;
     checkStaysUsable(t, before, { ...before, ...sent });
     const after = t.update(cohort).set(sent).where(eq(cohort.id, of.id)).returning().get();
-    const changes = changesBetween("Cohort", shown(before), shown(after), Object.keys(shown(after)));
-    if (changes.length > 0) {
-      recordActivity(t, {
-        by: of.by,
-        projectId: of.projectId,
-        activity: before.deleted === after.deleted ? "updated" : after.deleted ? "deleted" : "restored",
-        scope: "Cohort",
-        itemId: of.id,
-        name: after.name,
-        changes,
-        now,
-      });
-    }
+    recordChange(t, {
+      by: of.by,
+      projectId: of.projectId,
+      activity: before.deleted === after.deleted ? "updated" : after.deleted ? "deleted" : "restored",
+      scope: "Cohort",
+      itemId: of.id,
+      name: after.name,
+      before: shown(before),
+      after: shown(after),
+      now,
+    });
     bumpRevision(t, flagRevision(of.projectId));
     return after;
   });

@@ -1,7 +1,7 @@
 /** Annotations: notes of users on charts, at a time. */
 
 import { and, desc, eq, gte, lt, sql } from "drizzle-orm";
-import { type Author, changesBetween, getCreatorId, recordActivity } from "../accounts/activity.ts";
+import { type Author, getCreatorId, recordChange } from "../accounts/activity.ts";
 import type { MetadataTx, Reading } from "../accounts/db.ts";
 import type { Metadata } from "../accounts/metadata.ts";
 import { annotation, type annotationScopes } from "../accounts/schema.ts";
@@ -167,16 +167,15 @@ function record(
     date_marker: toApiTime(dateMarker),
     scope,
   });
-  const changes = changesBetween("Annotation", shown(before), shown(after), Object.keys(shown(after)));
-  if (activity === "updated" && changes.length === 0) return;
-  recordActivity(t, {
+  recordChange(t, {
     by,
     projectId: after.projectId,
     activity,
     scope: "Annotation",
     itemId: after.id,
     name: after.content.slice(0, nameLengthMax),
-    changes,
+    before: shown(before),
+    after: shown(after),
     now,
   });
 }

@@ -6,13 +6,12 @@
  */
 
 import { and, asc, desc, eq, inArray } from "drizzle-orm";
-import { changesBetween, getCreatorId, recordActivity } from "../accounts/activity.ts";
+import { getCreatorId, recordChange } from "../accounts/activity.ts";
 import { bumpRevision, flagRevision, type MetadataTx, type Reading } from "../accounts/db.ts";
 import { earlyAccessFeature, flag as flagTable } from "../accounts/schema.ts";
-import { changeFlag, type ExperimentActor } from "../experiments/flag-changes.ts";
+import { changeFlag, type ExperimentActor, getFlag, getLinkedFlag } from "../experiments/flag-changes.ts";
 import type { Flag } from "../flags/fields.ts";
 import { getGroups, getGroupType, getVariants } from "../flags/rules/types.ts";
-import { findFlag } from "../flags/store/flag.ts";
 import { unusedKeyFor } from "../flags/store/flag-keys.ts";
 import { removeFlagLinks, setFlagLink } from "../flags/store/flag-links.ts";
 import { createFlag, type FlagWriteDeps } from "../flags/store/flag-writes.ts";
@@ -149,8 +148,7 @@ function newFlag(
 /** @throws {InvalidFieldError} texts of PostHog, because its users search for them. */
 function existingFlag(t: MetadataTx, projectId: number, id: number): Flag {
   const fail = (detail: string) => new InvalidFieldError("feature_flag_id", "invalid_input", detail);
-  const flag = findFlag(t, projectId, id);
-  if (flag === undefined || flag.deleted) throw fail("Feature Flag with this ID does not exist");
+  const flag = getLinkedFlag(t, projectId, id, "feature_flag_id");
   const other = t.select().from(earlyAccessFeature).where(eq(earlyAccessFeature.flagId, id)).get();
   if (other !== undefined)
     throw fail(`Linked feature flag ${flag.key} already has a feature attached to it.`);
@@ -218,12 +216,6 @@ export function deleteFeature(deps: FlagWriteDeps, actor: ExperimentActor, id: s
   });
 }
 
-export function getFlag(t: Reading, { projectId, flagId }: Feature): Flag {
-  const flag = findFlag(t, projectId, flagId);
-  if (flag === undefined) throw new NotFoundError();
-  return flag;
-}
-
 /** The flag follows the person's enrollment. */
 function release(deps: FlagWriteDeps, actor: ExperimentActor, of: Feature, flagKey: string): void {
   const condition = { key: enrollmentProperty(flagKey), type: "person", operator: "exact", value: ["true"] };
@@ -248,7 +240,15 @@ function afterWrite(t: MetadataTx, of: Feature, flagKey: string): void {
   bumpRevision(t, flagRevision(of.projectId));
 }
 
-const trackedFields = ["name", "description", "stage", "documentation_url", "payload"];
+function getRecorded(of: Feature): JsonObject {
+  return {
+    name: of.name,
+    description: of.description,
+    stage: of.stage,
+    documentation_url: of.documentationUrl,
+    payload: of.payload,
+  };
+}
 
 function recordFeature(
   t: MetadataTx,
@@ -257,22 +257,7 @@ function recordFeature(
   after: Feature,
   { by, now }: ExperimentActor,
 ): void {
-  const shown = (of: Feature | undefined): JsonObject =>
-    of === undefined
-      ? {}
-      : {
-          name: of.name,
-          description: of.description,
-          stage: of.stage,
-          documentation_url: of.documentationUrl,
-          payload: of.payload,
-        };
-  const changes =
-    before === undefined
-      ? []
-      : changesBetween("EarlyAccessFeature", shown(before), shown(after), trackedFields);
-  if (activity === "updated" && changes.length === 0) return;
-  recordActivity(t, {
+  recordChange(t, {
     by,
     now,
     projectId: after.projectId,
@@ -280,6 +265,7 @@ function recordFeature(
     scope: "EarlyAccessFeature",
     itemId: after.id,
     name: after.name,
-    changes,
+    before: before && getRecorded(before),
+    after: getRecorded(after),
   });
 }

@@ -1,41 +1,18 @@
 /** Experiments in the activity log. */
 
-import { changesBetween, type NewActivity, recordActivity } from "../accounts/activity.ts";
+import { type NewActivity, recordChange } from "../accounts/activity.ts";
 import type { MetadataTx } from "../accounts/db.ts";
 import type { JsonObject } from "../lib/json/value.ts";
 import type { Experiment } from "./store.ts";
 
-const trackedFields = [
-  "name",
-  "description",
-  "start_date",
-  "end_date",
-  "archived",
-  "deleted",
-  "conclusion",
-  "conclusion_comment",
-  "metrics",
-  "metrics_secondary",
-  "saved_metrics_ids",
-  "exposure_criteria",
-  "stats_config",
-  "holdout_id",
-  "parameters",
-  "only_count_matured_users",
-  "minimum_exposures",
-  "running_time_calculation",
-  "tags",
-];
-
-function getShown(of: Experiment | undefined): JsonObject {
-  if (of === undefined) return {};
+function getShown(of: Experiment): JsonObject {
   return {
     name: of.name,
     description: of.description,
-    archived: of.archived,
-    deleted: of.deleted,
     start_date: of.startDate?.toISOString() ?? null,
     end_date: of.endDate?.toISOString() ?? null,
+    archived: of.archived,
+    deleted: of.deleted,
     conclusion: of.conclusion,
     conclusion_comment: of.conclusionComment,
     metrics: of.metrics,
@@ -46,9 +23,9 @@ function getShown(of: Experiment | undefined): JsonObject {
     holdout_id: of.holdoutId,
     parameters: of.parameters,
     only_count_matured_users: of.onlyCountMaturedUsers,
-    tags: of.tags,
     minimum_exposures: of.minimumExposures,
     running_time_calculation: of.runningTimeCalculation,
+    tags: of.tags,
   };
 }
 
@@ -59,12 +36,7 @@ export function recordExperiment(
   after: Experiment,
   { by, now }: Pick<NewActivity, "by" | "now">,
 ): void {
-  const changes =
-    before === undefined
-      ? []
-      : changesBetween("Experiment", getShown(before), getShown(after), trackedFields);
-  if (activity === "updated" && changes.length === 0) return;
-  recordActivity(t, {
+  recordChange(t, {
     by,
     now,
     projectId: after.projectId,
@@ -72,6 +44,7 @@ export function recordExperiment(
     scope: "Experiment",
     itemId: after.id,
     name: after.name,
-    changes,
+    before: before && getShown(before),
+    after: getShown(after),
   });
 }

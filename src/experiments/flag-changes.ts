@@ -1,7 +1,7 @@
 /** Changes of flags by experiments, early access features and surveys (contract: experiments 1.1). */
 
 import type { Author } from "../accounts/activity.ts";
-import type { MetadataTx } from "../accounts/db.ts";
+import type { MetadataTx, Reading } from "../accounts/db.ts";
 import { allows, type KeyRestrictions } from "../accounts/limits.ts";
 import { editByActor, type FlagActor } from "../flags/api/feature-flags.ts";
 import type { Flag } from "../flags/fields.ts";
@@ -87,11 +87,16 @@ function isUnchanged(
   );
 }
 
-/** The flag of an experiment. @throws {NotFoundError} it was removed. */
-export function getFlag(
-  t: MetadataTx,
-  { projectId, flagId }: Pick<Experiment, "projectId" | "flagId">,
-): Flag {
+/** A flag that a request links an object to. @throws {InvalidFieldError} the text of PostHog. */
+export function getLinkedFlag(t: Reading, projectId: number, id: number, field: string): Flag {
+  const flag = findFlag(t, projectId, id);
+  if (flag === undefined || flag.deleted)
+    throw new InvalidFieldError(field, "invalid_input", "Feature Flag with this ID does not exist");
+  return flag;
+}
+
+/** The flag of an experiment or feature. @throws {NotFoundError} it was removed. */
+export function getFlag(t: Reading, { projectId, flagId }: Pick<Experiment, "projectId" | "flagId">): Flag {
   const flag = findFlag(t, projectId, flagId);
   if (flag === undefined) throw new NotFoundError();
   return flag;

@@ -9,12 +9,12 @@ import {
   enrollmentProperty,
   type Feature,
   getFeature,
-  getFlag,
   listFeatures,
   type Stage,
   stages,
   updateFeature,
 } from "../early-access/features.ts";
+import { getFlag } from "../experiments/flag-changes.ts";
 import { flagAnswers } from "../flags/api/feature-flags.ts";
 import { FlagBody } from "../flags/api/flag-schemas.ts";
 import { exampleFlag } from "../flags/fields.ts";

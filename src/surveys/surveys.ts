@@ -6,10 +6,10 @@
  */
 
 import { and, asc, desc, eq, isNotNull, isNull } from "drizzle-orm";
-import { changesBetween, getCreatorId, recordActivity } from "../accounts/activity.ts";
+import { getCreatorId, recordChange } from "../accounts/activity.ts";
 import { bumpRevision, flagRevision, type MetadataTx, type Reading } from "../accounts/db.ts";
 import { survey } from "../accounts/schema.ts";
-import { changeFlag, type ExperimentActor } from "../experiments/flag-changes.ts";
+import { changeFlag, type ExperimentActor, getLinkedFlag } from "../experiments/flag-changes.ts";
 import { surveyFlagPrefix } from "../flags/rules/types.ts";
 import { findFlag } from "../flags/store/flag.ts";
 import { removeFlagLinks, setFlagLink } from "../flags/store/flag-links.ts";
@@ -250,15 +250,8 @@ function withInput(t: Reading, before: Survey, input: SurveyInput, now: Date): S
     // Read again with the content types of the appearance, which may have changed.
     translations: readSurveyTranslations(sentTranslations ?? {}, appearance),
   };
-  if (typeof input.linked_flag_id === "number") {
-    const linked = findFlag(t, before.projectId, input.linked_flag_id);
-    if (linked === undefined || linked.deleted)
-      throw new InvalidFieldError(
-        "linked_flag_id",
-        "invalid_input",
-        "Feature Flag with this ID does not exist",
-      );
-  }
+  if (typeof input.linked_flag_id === "number")
+    getLinkedFlag(t, before.projectId, input.linked_flag_id, "linked_flag_id");
   if (after.endDate !== null && (after.startDate === null || after.endDate < after.startDate))
     throw new InvalidFieldError("end_date", "invalid_input", "`end_date` must be after `start_date`.");
   assertIterations(after);
@@ -359,34 +352,8 @@ function afterWrite(t: MetadataTx, of: Survey): void {
   bumpRevision(t, flagRevision(of.projectId));
 }
 
-const trackedFields = [
-  "name",
-  "description",
-  "type",
-  "schedule",
-  "questions",
-  "conditions",
-  "appearance",
-  "linked_flag_id",
-  "start_date",
-  "end_date",
-  "archived",
-  "enable_partial_responses",
-  "responses_limit",
-  "translations",
-  "iteration_count",
-  "iteration_frequency_days",
-  "current_iteration",
-];
-
-function recordSurvey(
-  t: MetadataTx,
-  activity: "created" | "updated" | "deleted",
-  before: Survey | undefined,
-  after: Survey,
-  { by, now }: ExperimentActor,
-): void {
-  const shown = (of: Survey): JsonObject => ({
+function getRecorded(of: Survey): JsonObject {
+  return {
     name: of.name,
     description: of.description,
     type: of.type,
@@ -395,20 +362,26 @@ function recordSurvey(
     conditions: of.conditions,
     appearance: of.appearance,
     linked_flag_id: of.linkedFlagId,
-    archived: of.archived,
     start_date: toApiTimeOrNull(of.startDate),
     end_date: toApiTimeOrNull(of.endDate),
+    archived: of.archived,
     enable_partial_responses: of.enablePartialResponses,
-    translations: of.translations,
     responses_limit: of.responsesLimit,
+    translations: of.translations,
     iteration_count: of.iterationCount,
     iteration_frequency_days: of.iterationFrequencyDays,
     current_iteration: of.currentIteration,
-  });
-  const changes =
-    before === undefined ? [] : changesBetween("Survey", shown(before), shown(after), trackedFields);
-  if (activity === "updated" && changes.length === 0) return;
-  recordActivity(t, {
+  };
+}
+
+function recordSurvey(
+  t: MetadataTx,
+  activity: "created" | "updated" | "deleted",
+  before: Survey | undefined,
+  after: Survey,
+  { by, now }: ExperimentActor,
+): void {
+  recordChange(t, {
     by,
     now,
     projectId: after.projectId,
@@ -416,6 +389,7 @@ function recordSurvey(
     scope: "Survey",
     itemId: after.id,
     name: after.name,
-    changes,
+    before: before && getRecorded(before),
+    after: getRecorded(after),
   });
 }
