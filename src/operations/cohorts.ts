@@ -171,6 +171,15 @@ const listMembers = cursorListOperation({
   },
 });
 
+const CohortSizesBody = object({
+  results: list(
+    object({
+      day: string({ description: "`2026-11-27`" }),
+      count: int({ description: "Members at the last calculation of the day." }),
+    }),
+  ),
+});
+
 const listCohortSizes = operation({
   id: "cohorts.sizes.list",
   on: "project",
@@ -179,15 +188,9 @@ const listCohortSizes = operation({
   summary: "List a cohort's sizes",
   description: `The number of members by day (UTC), oldest first: each cohort is counted once a day, and sizes are kept for ${cohortSizeDaysMax} days.`,
   http: { method: "GET", path: "/cohorts/:id/sizes", answer: "The sizes." },
+  mcp: { name: "list_cohort_sizes", description: "List a cohort's number of members by day." },
   input: object({ id: int() }),
-  output: object({
-    results: list(
-      object({
-        day: string({ description: "`2026-11-27`" }),
-        count: int({ description: "Members at the last calculation of the day." }),
-      }),
-    ),
-  }),
+  output: CohortSizesBody,
   example: { results: [{ day: "2026-03-02", count: 42 }] },
   run: ({ stores, project }: Context, { id }) => ({
     results: listSizes(stores.metadata.db, getCohort(stores, project.id, id).id),
@@ -195,6 +198,7 @@ const listCohortSizes = operation({
 });
 
 type CohortRecord = Static<typeof CohortBody>;
+type CohortSizes = Static<typeof CohortSizesBody>;
 
 const idArgument: CommandArgument = {
   name: "id",
@@ -236,6 +240,16 @@ const showCommand = {
       `${name} (${id}): ${count ?? "-"} persons\n${JSON.stringify(filters)}`,
   },
 } satisfies Operation;
+const sizesCommand = {
+  ...listCohortSizes,
+  cli: {
+    name: "cohorts sizes",
+    examples: ["cohorts sizes 3"],
+    arguments: [idArgument],
+    done: ({ results }: CohortSizes) =>
+      results.map(({ day, count }) => `${day}  ${count}`).join("\n") || "No sizes yet.",
+  },
+} satisfies Operation;
 const setCommand = {
   ...updateOneCohort,
   input: object({ id: int(), name: optional(CohortInput.properties.name), ...written }),
@@ -261,7 +275,13 @@ const deleteCommand = {
   },
 } satisfies Operation;
 
-export const cohortCommands: readonly Operation[] = [createCommand, showCommand, setCommand, deleteCommand];
+export const cohortCommands: readonly Operation[] = [
+  createCommand,
+  showCommand,
+  sizesCommand,
+  setCommand,
+  deleteCommand,
+];
 
 const getActor = ({ project, actor, now }: WriteContext) => ({
   projectId: project.id,

@@ -14,6 +14,7 @@ export const productInvocations: Record<string, Invocation> = {
     ],
   },
   "cohorts show": { args: () => inProject("1"), wrong: [{ ...unknownCohort }, missing("id")] },
+  "cohorts sizes": { args: () => inProject("1"), wrong: [{ ...unknownCohort }, missing("id")] },
   "cohorts set": {
     args: () => inProject("1", "--name", "Renamed"),
     wrong: [

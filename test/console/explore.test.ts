@@ -160,7 +160,7 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
       );
     const deepest = Math.max(...depths.map(([, depth]) => Number(depth)));
     expect(depths.filter(([, depth]) => Number(depth) === deepest).map(([text]) => text)).toEqual(["66.7%"]);
-    expect(await page.locator(".heat td.nobody").count()).toBeGreaterThan(0);
+    expect(await page.locator(".heat td.empty-cell").count()).toBeGreaterThan(0);
     await page.getByRole("img", { name: /^Retention curve/ }).waitFor();
     await page.getByText("First time", { exact: true }).click();
     await page.waitForURL(/n=first/);

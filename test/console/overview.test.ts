@@ -4,7 +4,7 @@ import { describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { noon, webEvents } from "../events/web/visits-fixture.ts";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
-import { ServerProcess } from "../support/server.ts";
+import { ServerProcess, until } from "../support/server.ts";
 import { axeFindings, openSignedIn, ownerCookie, ownersBrowser, themes, widths } from "./support.ts";
 
 const day = 86_400_000;
@@ -168,6 +168,29 @@ describe.skipIf(chromiumPath === undefined)("Overview", () => {
     expect(errors).toEqual([]);
   });
 
+  test("the axis of a chart of counts has whole numbers only", async () => {
+    const { page, context, errors } = await owner.open();
+    await page.addInitScript(() => {
+      const drawn: string[] = [];
+      const { fillText } = CanvasRenderingContext2D.prototype;
+      CanvasRenderingContext2D.prototype.fillText = function (text, ...more) {
+        drawn.push(text);
+        fillText.call(this, text, ...more);
+      };
+      Object.assign(window, { drawn });
+    });
+    await page.goto("/console/overview");
+    await page.locator(".plot canvas").first().waitFor();
+    const ticks = async () =>
+      (await page.evaluate(() => (window as unknown as { drawn: string[] }).drawn)).filter((text) =>
+        /^[\d.,]+$/.test(text),
+      );
+    await until(async () => (await ticks()).length >= 3, "the axis is drawn");
+    expect((await ticks()).filter((text) => text.includes("."))).toEqual([]);
+    await context.close();
+    expect(errors).toEqual([]);
+  });
+
   test("goals are added, measured and removed", async () => {
     const { page, context, errors } = await owner.open(400);
     await page.goto("/console/overview");
@@ -175,15 +198,15 @@ describe.skipIf(chromiumPath === undefined)("Overview", () => {
     await panel.getByText("No goals yet.").waitFor();
     await panel.getByRole("button", { name: "Edit goals" }).click();
     const dialog = page.getByRole("dialog", { name: "Edit goals" });
-    const add = async (name: string, kind: string, target: string) => {
-      await dialog.getByLabel("Name").fill(name);
-      await dialog.getByLabel("Goal is").selectOption(kind);
-      await dialog.getByLabel(kind === "a page" ? "Path" : "Event").fill(target);
-      await dialog.getByRole("button", { name: "Add goal" }).click();
-    };
-    await add("Signup", "an event", "signup");
+    await dialog.getByLabel("Name").fill("Signup");
+    await dialog.getByRole("combobox", { name: "Event" }).click();
+    await dialog.getByRole("option", { name: /^signup/ }).click();
+    await dialog.getByRole("button", { name: "Add goal" }).click();
     await dialog.getByRole("button", { name: "Remove goal Signup" }).waitFor();
-    await add("Broken", "a page", "pricing");
+    await dialog.getByLabel("Name").fill("Broken");
+    await dialog.getByLabel("Goal is").selectOption("a page");
+    await dialog.getByLabel("Path").fill("pricing");
+    await dialog.getByRole("button", { name: "Add goal" }).click();
     await dialog.getByText('must start with "/"').waitFor();
     await dialog.getByLabel("Path").fill("/pricing/");
     await dialog.getByRole("button", { name: "Add goal" }).click();

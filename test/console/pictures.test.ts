@@ -73,8 +73,11 @@ describe.skipIf(chromiumPath === undefined)("pictures", () => {
       const path = `/api/projects/${server.initialized.project.id}/feature_flags/`;
       expect((await server.api(path, { method: "POST", body: flag })).status).toBe(201);
     }
+    const { zone, midnight } = noonZone(Date.now());
+    const project = `/api/projects/${server.initialized.project.id}/`;
+    expect((await server.api(project, { method: "PATCH", body: { timezone: zone } })).status).toBe(200);
     // Up to midnight: charts by day look alike at every time of day.
-    const batches = shopEvents(Math.floor(Date.now() / dayMs) * dayMs);
+    const batches = shopEvents(midnight);
     for (const batch of batches) await server.batch(batch as Record<string, unknown>[]);
     await until(
       async () => (await server.query("SELECT count(*) AS n FROM events"))[0]?.n === batches.flat().length,
@@ -153,6 +156,15 @@ describe.skipIf(chromiumPath === undefined)("pictures", () => {
     await context.close();
   });
 });
+
+/** A time zone in which it is about noon, so that no day ends while pictures are taken, and its last midnight. */
+function noonZone(now: number): { zone: string; midnight: number } {
+  const ahead = 12 - new Date(now).getUTCHours();
+  const aheadMs = ahead * 3_600_000;
+  // The signs of these names are those of POSIX: minus is east.
+  const zone = ahead === 0 ? "UTC" : `Etc/GMT${ahead > 0 ? "-" : "+"}${Math.abs(ahead)}`;
+  return { zone, midnight: Math.floor((now + aheadMs) / dayMs) * dayMs - aheadMs };
+}
 
 /** A picture of a page that does not change any more; how long ago things were takes the same room each time. */
 async function settled(page: Page): Promise<Buffer> {

@@ -73,6 +73,7 @@ const valid: Record<string, Record<string, unknown>> = {
   list_cohorts: {},
   create_cohort: { name: "A cohort", is_static: true },
   get_cohort: { id: 1 },
+  list_cohort_sizes: { id: 1 },
   list_surveys: {},
   create_survey: { name: "Why", type: "api", questions: [{ type: "open", question: "Why?" }] },
   survey_results: { id: "0193d1a2-7b1c-7c3e-9f60-5a6b7c8d9e0f" },

@@ -93,6 +93,7 @@ for (const [name, transport] of ways) {
         "get_insight",
         "list_activity",
         "list_change_requests",
+        "list_cohort_sizes",
         "list_cohorts",
         "list_dashboards",
         "list_early_access_features",

@@ -369,6 +369,8 @@ test.each([
   const updated = await json(["cohorts", "set", String(id), "--name", `${place} 2`], inProject);
   expect(updated).toMatchObject({ id, name: `${place} 2` });
   expect(await json(["cohorts", "show", String(id)], inProject)).toMatchObject({ id, name: `${place} 2` });
+  const sizes = await json(["cohorts", "sizes", String(id)], inProject);
+  expect(sizes).toEqual((await api(`${path}sizes/`)) as never);
   const blank = await flagkeep(["cohorts", "set", String(id), "--name", " ", ...inProject]);
   expect(blank).toEqual({ code: 2, stdout: "", stderr: "flagkeep: The name may not be blank.\n" });
   expect(await json(["cohorts", "delete", String(id)], inProject)).toMatchObject({ id, deleted: true });

@@ -20,6 +20,9 @@ export function Combobox({
   value,
   options,
   placeholder,
+  error,
+  isRequired,
+  class: more = "",
   onInput,
   onOpen,
   onChosen,
@@ -30,6 +33,9 @@ export function Combobox({
   /** In order; options of a group follow each other. */
   options: readonly ComboOption[];
   placeholder?: string;
+  error?: string | undefined;
+  isRequired?: boolean;
+  class?: string;
   onInput: (value: string) => void;
   /** Called when the list opens: options may be loaded then. */
   onOpen?: () => void;
@@ -52,7 +58,9 @@ export function Combobox({
         )
       : undefined;
   const shown = meant === undefined ? matching : [{ value: meant, group: w.didYouMean }];
-  const isListed = isOpen && shown.length > 0;
+  // A name that was typed in full needs no list, which would cover the fields below.
+  const isComplete = typed !== undefined && shown.length === 1 && shown[0]!.value === typed;
+  const isListed = isOpen && shown.length > 0 && !isComplete;
   const open = () => {
     if (isOpen) return;
     setOpen(true);
@@ -69,7 +77,7 @@ export function Combobox({
   };
   return (
     <div
-      class="field combobox"
+      class={`field combobox ${more}`}
       onFocusOut={(event) => {
         if (!event.currentTarget.contains(event.relatedTarget as Node | null)) close();
       }}
@@ -89,6 +97,9 @@ export function Combobox({
         aria-autocomplete="list"
         aria-activedescendant={isListed && position >= 0 ? `${id}-${position}` : undefined}
         placeholder={placeholder}
+        required={isRequired}
+        aria-invalid={error ? true : undefined}
+        aria-describedby={error ? `${id}-error` : undefined}
         value={value}
         onClick={open}
         onInput={(event) => {
@@ -134,6 +145,11 @@ export function Combobox({
             </li>
           ))}
         </ul>
+      )}
+      {error && (
+        <span id={`${id}-error`} class="error">
+          {error}
+        </span>
       )}
     </div>
   );

@@ -7,10 +7,11 @@ import type { GroupType } from "../lib/api-types.ts";
 import { useResource } from "../lib/resource.ts";
 import { inProject, project } from "../lib/session.ts";
 import { messages } from "../messages/index.ts";
-import { type PropertyOwner, usePropertyNames, usePropertyValues } from "../model/definitions.ts";
+import { type PropertyOwner, usePropertyValues } from "../model/definitions.ts";
 import { conditionProblem } from "../model/draft.ts";
 import { type Condition, readFlags } from "../model/flags.ts";
 import { Field, Select } from "./fields.tsx";
+import { PropertyField } from "./name-fields.tsx";
 import { Button } from "./primitives.tsx";
 import { TokenField } from "./tokens.tsx";
 
@@ -207,20 +208,20 @@ function PropertyChoice({
   withOperator,
   problem,
 }: ChoiceProps & { owner: PropertyOwner; problem: string | undefined }) {
-  const names = usePropertyNames(owner, condition.group_type_index ?? undefined);
   const values = usePropertyValues(owner, condition.key);
   const operator = (condition.operator ?? "exact") as Operator;
   const sent = condition.value;
   const isDate = operator.startsWith("is_date");
   return (
     <>
-      <Field
+      <PropertyField
+        owner={owner}
+        groupTypeIndex={condition.group_type_index ?? undefined}
         label={w.property}
         isLabelHidden
         placeholder={w.property}
         class="grow"
         value={String(condition.key)}
-        suggestions={names}
         onInput={(key) => onChange({ ...condition, key })}
         error={problem === w.keyMissing ? problem : undefined}
       />

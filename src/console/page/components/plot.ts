@@ -18,6 +18,10 @@ const previousAlpha = 0.45;
 const axisSize = 60;
 const endPadding = 36;
 const barWidthMax = 48;
+/** Distances of ticks between whole numbers: 1, 2, 5, 10, 20, 50 … */
+const wholeSteps = Array.from({ length: 16 }, (_, power) =>
+  [1, 2, 5].map((step) => step * 10 ** power),
+).flat();
 
 interface PlotOptions extends Pick<ChartFigures, "names" | "series"> {
   shape: ChartShape;
@@ -61,6 +65,8 @@ export function createPlot(element: HTMLElement, options: PlotOptions): Plot {
   const axis = { stroke: themeColor("muted"), ticks: { show: false }, font };
   const grid = { stroke: themeColor("gridline"), width: 1 };
   const edge = shape === "bars" ? 0.5 : 0;
+  // Half a person is no tick.
+  const isWhole = options.series.every(({ values }) => values.every(Number.isInteger));
   const chart = new uPlot(
     {
       ...getSize(),
@@ -80,7 +86,14 @@ export function createPlot(element: HTMLElement, options: PlotOptions): Plot {
           space: 90,
           size: 30,
         },
-        { ...axis, grid, values: (_, at) => at.map((value) => compact(value)), size: axisSize, space: 56 },
+        {
+          ...axis,
+          grid,
+          values: (_, at) => at.map((value) => compact(value)),
+          size: axisSize,
+          space: 56,
+          ...(isWhole ? { incrs: wholeSteps } : {}),
+        },
       ],
       series: [{}, ...lines.map(({ line }) => line)],
       hooks: {

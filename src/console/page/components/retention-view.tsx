@@ -66,7 +66,7 @@ export function Retention({
                 <td>{number(first)}</td>
                 {values.map(({ count }, place) => {
                   const share = getShare(row, place);
-                  if (first === 0) return <td key={place} class="nobody" />;
+                  if (first === 0) return <td key={place} class="empty-cell" />;
                   const depth = place === 0 ? 0 : most === 0 ? 0 : Math.round((share / most) * heatMost);
                   return (
                     <td

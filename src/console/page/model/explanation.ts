@@ -3,29 +3,8 @@
 import type { FlagExplanation as Explanation } from "../lib/api-types.ts";
 import { messages } from "../messages/index.ts";
 
-export interface ExplainedRollout {
-  percentage: number;
-  hashed: string;
-  place: number;
-  is_in: boolean;
-}
-
-export interface ExplainedCondition {
-  index: number;
-  outcome: string;
-  identity: { kind: string; id: string } | null;
-  filters: {
-    type: string;
-    key: string | null;
-    operator: string;
-    value: unknown;
-    found: unknown;
-    source: string;
-    result: string;
-    note: string | null;
-  }[];
-  rollout: ExplainedRollout | null;
-}
+export type ExplainedCondition = Explanation["conditions"][number];
+export type ExplainedRollout = NonNullable<ExplainedCondition["rollout"]>;
 
 export type { Explanation };
 

@@ -6,6 +6,7 @@ import { downloadRows } from "../components/download.ts";
 import { EventDetails } from "../components/event-details.tsx";
 import { Field, Select } from "../components/fields.tsx";
 import { Filters } from "../components/filters.tsx";
+import { EventField, PropertyField } from "../components/name-fields.tsx";
 import { Page } from "../components/page.tsx";
 import { Button, RelativeTime } from "../components/primitives.tsx";
 import { Content, Empty, ErrorState, OfflineBar } from "../components/states.tsx";
@@ -17,7 +18,6 @@ import { to, useAddress } from "../lib/router.ts";
 import { inProject, project } from "../lib/session.ts";
 import { messages } from "../messages/index.ts";
 import { lazyMessages } from "../messages/later.ts";
-import { useEventNames, usePropertyNames } from "../model/definitions.ts";
 import { type StoredEvent, shortProperties } from "../model/events.ts";
 import { conditionSql } from "../model/insight-sql-parts.ts";
 import { useLive } from "../model/live.ts";
@@ -70,8 +70,6 @@ export function LivePage() {
   const [opened, setOpened] = useState<StoredEvent>();
   const [limit, setLimit] = useState(pageSize);
   const [isShowingWarnings, setShowingWarnings] = useState(false);
-  const names = useEventNames();
-  const properties = usePropertyNames("event");
   const live = useLive(
     { ...(query.event ? { event: query.event } : {}), ...(query.id ? { distinct_id: query.id } : {}) },
     isPaused,
@@ -130,14 +128,12 @@ export function LivePage() {
     >
       <Filters
         search={
-          <Field
+          <EventField
             label={w.event}
             isLabelHidden
             placeholder={w.event}
-            type="search"
             class="grow"
             value={query.event ?? ""}
-            suggestions={names}
             onInput={(event) => set({ event: event || undefined })}
           />
         }
@@ -151,13 +147,12 @@ export function LivePage() {
           value={query.id ?? ""}
           onInput={(id) => set({ id: id || undefined })}
         />
-        <Field
+        <PropertyField
           label={w.property}
           isLabelHidden
           placeholder={w.property}
           class="grow"
           value={query.property ?? ""}
-          suggestions={properties}
           onInput={(property) => set({ property: property || undefined })}
         />
         <Field

@@ -12,7 +12,6 @@ export const explore = {
   sql: "SQL",
   days: (from: string, to: string) => `${from} – ${to}`,
   done: "Done",
-  groups: { recent: "Recent", events: "Events, last 30 days", event: "Event properties", session: "Session" },
   noBreakdown: "None",
   allEvents: "All events",
   math: "Measure",

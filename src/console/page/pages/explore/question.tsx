@@ -1,8 +1,8 @@
 /** Form of an insight query. */
 
-import { Combobox } from "../../components/combobox.tsx";
 import { Conditions } from "../../components/conditions.tsx";
 import { Checkbox, Field, Segments, Select } from "../../components/fields.tsx";
+import { EventField, PropertyField } from "../../components/name-fields.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { periodNames } from "../../lib/format.ts";
 import { lazyMessages } from "../../messages/later.ts";
@@ -13,7 +13,6 @@ import {
   parseDays,
   type Series,
 } from "../../model/insight.ts";
-import { recordChosenName, useEventOptions, usePropertyOptions } from "./query-names.ts";
 
 const w = lazyMessages.explore;
 const seriesMax = 10;
@@ -37,8 +36,14 @@ export function QuestionFields({
     <section class="card stack query-fields" aria-label={w.query}>
       {kind === "retention" ? (
         <div class="columns">
-          <EventField label={w.target} value={question.target} onInput={(target) => onChange({ target })} />
           <EventField
+            placeholder={w.allEvents}
+            label={w.target}
+            value={question.target}
+            onInput={(target) => onChange({ target })}
+          />
+          <EventField
+            placeholder={w.allEvents}
             label={w.returning}
             value={question.returning}
             onInput={(returning) => onChange({ returning })}
@@ -66,6 +71,7 @@ export function QuestionFields({
                   <span class="label series-name">{name}</span>
                   <div class="grow">
                     <EventField
+                      placeholder={w.allEvents}
                       label={`${name}: ${w.event}`}
                       isLabelHidden
                       value={one.event}
@@ -83,6 +89,7 @@ export function QuestionFields({
                   )}
                   {kind === "trends" && isOfProperty(one.math) && (
                     <PropertyField
+                      placeholder={w.property}
                       label={`${name}: ${w.property}`}
                       isLabelHidden
                       value={one.math_property ?? ""}
@@ -191,6 +198,7 @@ export function QuestionFields({
         )}
         {(kind === "trends" || (isFunnel && question.shape !== "time_to_convert")) && (
           <PropertyField
+            placeholder={w.noBreakdown}
             label={w.breakdown}
             value={question.breakdown}
             onInput={(breakdown) => onChange({ breakdown })}
@@ -198,6 +206,7 @@ export function QuestionFields({
         )}
         {kind === "trends" && (question.breakdown || question.secondBreakdown) && (
           <PropertyField
+            placeholder={w.noBreakdown}
             label={w.secondBreakdown}
             value={question.secondBreakdown}
             onInput={(secondBreakdown) => onChange({ secondBreakdown })}
@@ -233,54 +242,4 @@ function chosenDays(range: string): [string, string][] {
   if (!days) return [];
   const [from = "", to = ""] = periodNames([days.from, days.to]);
   return [[range, w.days(from, to)]];
-}
-
-function EventField({
-  label,
-  value,
-  onInput,
-  isLabelHidden,
-}: {
-  label: string;
-  value: string;
-  onInput: (value: string) => void;
-  isLabelHidden?: boolean;
-}) {
-  const { options, load } = useEventOptions();
-  return (
-    <Combobox
-      label={label}
-      isLabelHidden={isLabelHidden ?? false}
-      placeholder={w.allEvents}
-      value={value}
-      options={options}
-      onInput={onInput}
-      onOpen={load}
-      onChosen={(name) => recordChosenName("events", name)}
-    />
-  );
-}
-
-function PropertyField({
-  label,
-  value,
-  onInput,
-  isLabelHidden,
-}: {
-  label: string;
-  value: string;
-  onInput: (value: string) => void;
-  isLabelHidden?: boolean;
-}) {
-  return (
-    <Combobox
-      label={label}
-      isLabelHidden={isLabelHidden ?? false}
-      placeholder={isLabelHidden ? w.property : w.noBreakdown}
-      value={value}
-      options={usePropertyOptions()}
-      onInput={onInput}
-      onChosen={(name) => recordChosenName("properties", name)}
-    />
-  );
 }

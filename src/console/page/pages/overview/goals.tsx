@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 import { Field, Select } from "../../components/fields.tsx";
 import { FormDialog } from "../../components/form.tsx";
+import { EventField } from "../../components/name-fields.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { Content } from "../../components/states.tsx";
 import { useForm } from "../../lib/form.ts";
@@ -148,13 +149,17 @@ function EditGoals({ onClose }: { onClose: () => void }) {
       </Content>
       <Field label={w.goalName} {...form.input("name")} isRequired />
       <Select label={w.goalKind} choices={Object.entries(w.goalKinds)} {...form.choice("kind")} />
-      <Field
-        label={isEvent ? w.goalEvent : w.goalPath}
-        placeholder={isEvent ? undefined : "/thanks"}
-        {...form.input("target")}
-        error={form.error}
-        isRequired
-      />
+      {isEvent ? (
+        <EventField label={w.goalEvent} {...form.input("target")} error={form.error} isRequired />
+      ) : (
+        <Field
+          label={w.goalPath}
+          placeholder="/thanks"
+          {...form.input("target")}
+          error={form.error}
+          isRequired
+        />
+      )}
     </FormDialog>
   );
 }
