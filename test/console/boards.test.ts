@@ -96,7 +96,7 @@ describe.skipIf(chromiumPath === undefined)("dashboards and clean-up", () => {
     await page.goto(`/console/dashboards/${id}`);
     await page.getByText("No matching events in this period.").waitFor();
     const range = page.getByLabel("Date range");
-    expect(await range.locator("option:checked").textContent()).toContain("The dashboard's");
+    expect(await range.locator("option:checked").textContent()).toContain("the dashboard's");
     await range.selectOption("-7d");
     await page.getByText(/\d total/).waitFor();
     expect(errors).toEqual([]);

@@ -319,7 +319,7 @@ export const flag = {
   pending: {
     schedule: "Scheduled changes",
     what: "Action",
-    whats: { on: "Turn on", off: "Turn off", same: "As scheduled" },
+    whats: { on: "Turn on", off: "Turn off", same: "Apply the changes above" },
     when: "When (your local time)",
     add: "Schedule",
     scheduleChange: "Schedule…",

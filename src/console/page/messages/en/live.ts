@@ -23,7 +23,7 @@ export const live = {
     string,
     string
   >,
-  older: "Show older",
+  older: "Earlier events",
   noStored: "No earlier event matches.",
   columns: { time: "Time", event: "Event", who: "Distinct ID", properties: "Properties" },
   details: "Event",
