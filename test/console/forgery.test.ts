@@ -191,7 +191,7 @@ describe.skipIf(chromiumPath === undefined)("forgery", () => {
       await context.addCookies([{ name, value, url, httpOnly: true, sameSite: "Strict" }]);
     }
     for (const url of [server.url, other.url, server.url]) {
-      await page.goto(`${url}/console/settings?tab=account`);
+      await page.goto(`${url}/console/settings?tab=keys`);
       await page.getByText("First key").waitFor();
     }
     await context.close();

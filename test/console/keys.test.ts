@@ -16,7 +16,7 @@ describe.skipIf(chromiumPath === undefined)("keys", () => {
     });
     for (const [place, button, label, created] of [
       ["dashboards", "New dashboard", "Name", "/dashboards/"],
-      ["settings?tab=account", "New key", "Label", "/personal_api_keys/"],
+      ["settings?tab=keys", "New key", "Label", "/personal_api_keys/"],
     ] as const) {
       await page.goto(`/console/${place}`);
       await page.getByRole("button", { name: button }).click();

@@ -46,7 +46,7 @@ const screens: readonly (readonly [name: string, path: string, ready: string | R
   ["sql", "sql?q=SELECT 1 AS one, 2 AS two", "1 row"],
   ["persons", "persons", "user-399"],
   ["dashboard", "dashboards/6", "Total Volume"],
-  ["settings", "settings", "Secret key"],
+  ["settings", "settings", "Danger zone"],
   ["instance", "instance", "No backup yet"],
 ];
 

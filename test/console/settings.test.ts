@@ -22,7 +22,7 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
 
   test("the secret key is hidden until the password is given, and is replaced with a grace", async () => {
     const { page, context, errors } = await open();
-    await page.goto("/console/settings");
+    await page.goto("/console/settings?tab=keys");
     const card = page.locator("section", { has: page.getByRole("heading", { name: "Secret key" }) });
     await card.getByText("Enter your password to reveal it.").waitFor();
     await card.getByRole("button", { name: "Show" }).click();
@@ -50,6 +50,44 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
     expect(errors).toEqual([]);
   });
 
+  test("pages are listed at the side; keys are on one page, dangers at the end", async () => {
+    const { page, context, errors } = await open();
+    await page.goto("/console/settings");
+    const list = page.getByRole("tablist", { name: "Kinds of settings" });
+    expect(await list.getByRole("tab").allTextContents()).toEqual([
+      "Project",
+      "API keys",
+      "Change approval",
+      "Webhooks",
+      "My account",
+      "Team",
+      "Roles",
+      "Organization",
+    ]);
+    const headings = async () => await page.getByRole("heading", { level: 2 }).allTextContents();
+    await page.getByRole("heading", { name: "Danger zone" }).waitFor();
+    expect((await headings()).at(-1)).toBe("Danger zone");
+    const [first, second] = await Promise.all(
+      ["Project", "API keys"].map(async (name) => (await list.getByRole("tab", { name }).boundingBox())!),
+    );
+    expect([second!.x, second!.y > first!.y]).toEqual([first!.x, true]);
+    await list.getByRole("tab", { name: "Project" }).press("ArrowDown");
+    await page.getByRole("heading", { name: "Personal keys" }).waitFor();
+    await page.getByRole("heading", { name: "Secret key" }).waitFor();
+    expect(await headings()).toEqual(["Project key", "Secret key", "Personal keys"]);
+    expect(new URL(page.url()).searchParams.get("tab")).toBe("keys");
+    // On a phone they are above the content.
+    await page.setViewportSize({ width: 360, height: 740 });
+    const [keys, approval] = await Promise.all(
+      ["API keys", "Change approval"].map(
+        async (name) => (await list.getByRole("tab", { name }).boundingBox())!,
+      ),
+    );
+    expect([approval!.y, approval!.x > keys!.x]).toEqual([keys!.y, true]);
+    await context.close();
+    expect(errors).toEqual([]);
+  });
+
   test("a wrong current password is reported at its field, and the session stays", async () => {
     const { page, context, errors } = await open(401);
     await page.goto("/console/settings?tab=account");
@@ -66,7 +104,7 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
   test("a key is made with any scope that a route asks for, and asks before its value is replaced", async () => {
     await owner.confirm();
     const { page, context, errors } = await open();
-    await page.goto("/console/settings?tab=account");
+    await page.goto("/console/settings?tab=keys");
     await page.getByRole("button", { name: "New key" }).click();
     const form = page.getByRole("dialog", { name: "New key" });
     const offered = await form.getByRole("radio", { name: /^(Read|Write)$/ }).count();
@@ -103,7 +141,7 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
     page.on("request", (request) => {
       if (request.method() === "POST") sent.push(request.url());
     });
-    await page.goto("/console/settings?tab=account");
+    await page.goto("/console/settings?tab=keys");
     await page.getByRole("button", { name: "New key" }).click();
     const form = page.getByRole("dialog", { name: "New key" });
     await form.getByLabel("Label").fill("nothing");

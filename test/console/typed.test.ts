@@ -268,7 +268,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     await page.getByText("Ensure this field has no more than 400 characters.").waitFor();
     expect(await page.getByLabel("Name").getAttribute("aria-invalid")).toBe("true");
 
-    await page.goto("/console/settings?tab=team");
+    await page.goto("/console/settings?tab=roles");
     await page.getByLabel("New role").fill("r".repeat(500));
     await page.getByRole("button", { name: "Add", exact: true }).click();
     await page.getByText("Ensure this field has no more than").waitFor();

@@ -217,8 +217,11 @@ export function Tabs<Name extends string>({
           tabIndex={name === current ? 0 : -1}
           onClick={() => onChoose(name)}
           onKeyDown={(event) => {
-            if (event.key === "ArrowRight") move(1);
-            else if (event.key === "ArrowLeft") move(-1);
+            // In a list at the side they are one below the other.
+            if (event.key === "ArrowRight" || event.key === "ArrowDown") move(1);
+            else if (event.key === "ArrowLeft" || event.key === "ArrowUp") move(-1);
+            else return;
+            event.preventDefault();
           }}
         >
           {text}

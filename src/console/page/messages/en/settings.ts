@@ -3,9 +3,12 @@ import { counted, number } from "../../lib/format.ts";
 export const settings = {
   tabs: {
     project: "Project",
+    keys: "API keys",
+    approval: "Change approval",
     webhooks: "Webhooks",
     account: "My account",
     team: "Team",
+    roles: "Roles",
     organization: "Organization",
   },
   tabsLabel: "Kinds of settings",
@@ -48,6 +51,7 @@ export const settings = {
   hiddenKey: "Enter your password to reveal it.",
   onlyOwnersSee: "Only owners see it.",
   showKey: "Show",
+  dangerZone: "Danger zone",
   archive: "Archive project",
   archiveText: "Its keys stop working, its data is kept. You can restore it here.",
   archived: "The project is archived.",

@@ -47,7 +47,7 @@ export function Access({ flag }: { flag: Flag }) {
                 <Empty title={w.none} icon="persons">
                   {roles.data?.results.length === 0 && (
                     <p class="muted">
-                      <a href={to("settings", { tab: "team" })}>{w.noRoles}</a>
+                      <a href={to("settings", { tab: "roles" })}>{w.noRoles}</a>
                     </p>
                   )}
                 </Empty>

@@ -1,4 +1,4 @@
-/** Account: name, password, sessions, personal keys. */
+/** Account: name, start page, password, sessions. */
 
 import { useState } from "preact/hooks";
 import { Field, Select } from "../../components/fields.tsx";
@@ -12,7 +12,6 @@ import { loadSession, me, type SessionFacts } from "../../lib/session.ts";
 import { startPageKey } from "../../lib/start-page.ts";
 import { readPreference, savePreference } from "../../lib/storage.ts";
 import { messages } from "../../messages/index.ts";
-import { PersonalKeys } from "./keys.tsx";
 
 const w = messages.settings;
 
@@ -88,7 +87,6 @@ export function AccountSettings() {
         </Form>
       </section>
       <Sessions />
-      <PersonalKeys />
     </div>
   );
 }

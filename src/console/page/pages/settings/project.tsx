@@ -1,5 +1,6 @@
-/** Project settings: name, time zone, keys, archiving. */
+/** Project settings: name, time zone, change approval, keys, archiving. */
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ConfirmDialog } from "../../components/confirm.tsx";
 import { Dialog } from "../../components/dialog.tsx";
@@ -26,12 +27,82 @@ import { ProjectKey } from "./project-keys.tsx";
 
 const w = messages.settings;
 
-export function ProjectSettings() {
+interface PartProps {
+  stored: Project;
+  resource: Resource<Project>;
+}
+
+/** The current project, once it is loaded. */
+function OfProject({ children }: { children: (props: PartProps) => ComponentChildren }) {
   const found = useResource<Project>(`project ${project.value?.id}`, (signal) =>
     request(inProject(""), { signal }),
   );
-  return <Content of={found}>{(data) => <Parts key={data.id} stored={data} resource={found} />}</Content>;
+  return <Content of={found}>{(stored) => children({ stored, resource: found })}</Content>;
 }
+
+/** Applies a request that responds with the project, and reports the result. */
+async function applyChange({ stored, resource }: PartProps, work: Promise<Project>, done: string) {
+  try {
+    resource.replace({ ...stored, ...(await work) });
+    toast(done);
+  } catch (error) {
+    toastError(errorMessage(error));
+  }
+}
+
+const whyNotAdmin = () => !isAdmin.value && messages.frame.onlyAdmins;
+
+export const ProjectSettings = () => (
+  <OfProject>{(props) => <General key={props.stored.id} {...props} />}</OfProject>
+);
+
+/** Which changes of flags need approval. */
+export const ApprovalSettings = () => (
+  <OfProject>
+    {(props) => (
+      <section class="card stack">
+        <h2>{w.approvals}</h2>
+        <p class="help">{w.approvalsHelp}</p>
+        <Segments
+          label={w.approvals}
+          value={props.stored.approvals ?? "off"}
+          choices={Object.entries(w.approvalKinds)}
+          disabledReason={whyNotAdmin()}
+          onChange={(approvals) =>
+            void applyChange(
+              props,
+              request<Project>(inProject(""), { method: "PATCH", body: { approvals } }),
+              w.saved,
+            )
+          }
+        />
+      </section>
+    )}
+  </OfProject>
+);
+
+/** The project's public and secret key. */
+export const ProjectKeys = () => (
+  <OfProject>
+    {(props) => (
+      <div class="stack">
+        {(["public", "secret"] as const).map((kind) => (
+          <ProjectKey
+            key={`${kind} ${props.stored.id}`}
+            kind={kind}
+            stored={props.stored}
+            disabledReason={whyNotAdmin()}
+            reload={props.resource.reload}
+            change={async (path, body, done) => {
+              await applyChange(props, request<Project>(inProject(path), { method: "POST", body }), done);
+              await loadSession();
+            }}
+          />
+        ))}
+      </div>
+    )}
+  </OfProject>
+);
 
 /** Archived projects, which can be restored. */
 function Archived({ disabledReason }: { disabledReason: string | false }) {
@@ -71,7 +142,7 @@ function Archived({ disabledReason }: { disabledReason: string | false }) {
   );
 }
 
-function Parts({ stored, resource }: { stored: Project; resource: Resource<Project> }) {
+function General({ stored, resource }: PartProps) {
   const { go, query } = useAddress();
   const [name, setName] = useState(stored.name);
   const [timezone, setTimezone] = useState(stored.timezone);
@@ -84,15 +155,7 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
     if (query.new === "project") setMaking(true);
   }, [query.new]);
   const [newName, setNewName] = useState("");
-  const disabledReason = !isAdmin.value && messages.frame.onlyAdmins;
-  const change = async (work: Promise<Project>, done: string) => {
-    try {
-      resource.replace({ ...stored, ...(await work) });
-      toast(done);
-    } catch (error) {
-      toastError(errorMessage(error));
-    }
-  };
+  const disabledReason = whyNotAdmin();
   return (
     <div class="stack">
       <section class="card">
@@ -146,47 +209,25 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
           )}
         </Form>
       </section>
-      {stored.approvals !== undefined && (
-        <section class="card stack">
-          <h2>{w.approvals}</h2>
-          <p class="help">{w.approvalsHelp}</p>
-          <Segments
-            label={w.approvals}
-            value={stored.approvals}
-            choices={Object.entries(w.approvalKinds)}
-            disabledReason={disabledReason}
-            onChange={(approvals) =>
-              void change(request<Project>(inProject(""), { method: "PATCH", body: { approvals } }), w.saved)
-            }
-          />
-        </section>
-      )}
-      {(["public", "secret"] as const).map((kind) => (
-        <ProjectKey
-          key={kind}
-          kind={kind}
-          stored={stored}
-          disabledReason={disabledReason}
-          reload={resource.reload}
-          change={async (path, body, done) => {
-            await change(request<Project>(inProject(path), { method: "POST", body }), done);
-            await loadSession();
-          }}
-        />
-      ))}
-      <div class="row">
+      <div>
         <Button icon="plus" disabledReason={disabledReason} onClick={() => setMaking(true)}>
           {w.newProject}
         </Button>
-        <Button
-          kind="danger"
-          disabledReason={!isOwner.value && !isAdmin.value && messages.frame.onlyAdmins}
-          onClick={() => setArchiving(true)}
-        >
-          {w.archive}
-        </Button>
       </div>
       <Archived disabledReason={disabledReason} />
+      <section class="card stack">
+        <h2>{w.dangerZone}</h2>
+        <div class="row apart">
+          <p class="help">{w.archiveText}</p>
+          <Button
+            kind="danger"
+            disabledReason={!isOwner.value && !isAdmin.value && messages.frame.onlyAdmins}
+            onClick={() => setArchiving(true)}
+          >
+            {w.archive}
+          </Button>
+        </div>
+      </section>
       {isMaking && (
         <Dialog
           title={w.newProject}

@@ -8,18 +8,16 @@ import { errorMessage, request } from "../../lib/api.ts";
 import type { RoleWithMemberships as Role } from "../../lib/api-types.ts";
 import { useForm } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
+import { isAdmin } from "../../lib/session.ts";
 import { messages } from "../../messages/index.ts";
+import { useMembers } from "./team.tsx";
 
 const w = messages.settings;
 const path = "/api/organizations/@current/roles/";
 
-export function Roles({
-  members,
-  disabledReason,
-}: {
-  members: readonly { user: { uuid: string; first_name: string; email: string } }[];
-  disabledReason: string | false;
-}) {
+export function RoleSettings() {
+  const members = useMembers().data?.results ?? [];
+  const disabledReason = !isAdmin.value && messages.frame.onlyAdmins;
   const roles = useResource<{ results: Role[] }>("roles with members", (signal) => request(path, { signal }));
   const added = useForm({ name: "" }, async ({ name }) => {
     if (disabledReason || name.trim() === "") return;

@@ -1,4 +1,4 @@
-/** Members with their levels, one-time links, roles. */
+/** Members with their levels and one-time links. */
 
 import { useState } from "preact/hooks";
 import { ConfirmDialog } from "../../components/confirm.tsx";
@@ -15,7 +15,6 @@ import { useResource } from "../../lib/resource.ts";
 import { isAdmin, me } from "../../lib/session.ts";
 import { messages } from "../../messages/index.ts";
 import { MemberKeys } from "./keys.tsx";
-import { Roles } from "./roles.tsx";
 
 const w = messages.settings;
 const path = "/api/organizations/@current/members/";
@@ -26,10 +25,14 @@ export function memberName({ user }: Member): string {
   return `${user.first_name} ${user.last_name}`.trim() || user.email;
 }
 
-export function TeamSettings() {
-  const members = useResource<{ count: number; results: Member[] }>("members", (signal) =>
+/** The members of the organization. */
+export const useMembers = () =>
+  useResource<{ count: number; results: Member[] }>("members", (signal) =>
     request(`${path}?limit=500`, { signal }),
   );
+
+export function TeamSettings() {
+  const members = useMembers();
   const [isInviting, setInviting] = useState(false);
   const [link, setLink] = useState<{ name: string; url: string }>();
   const [removed, setRemoved] = useState<Member>();
@@ -101,7 +104,6 @@ export function TeamSettings() {
           )}
         </Content>
       </section>
-      <Roles members={members.data?.results ?? []} disabledReason={disabledReason} />
       {isInviting && (
         <Invite
           onClose={() => setInviting(false)}
