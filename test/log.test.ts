@@ -15,7 +15,7 @@ test("an entry is a line with its fields", () => {
   expect(log).toEqual(['INFO  listening url=http://127.0.0.1:8000 took={"ms":3}', ""]);
 });
 
-test("nothing that a client sends makes a line of its own, or steers a terminal", () => {
+test("text from clients creates no log line and no terminal control sequence", () => {
   const names = ["a\n2026-01-01T00:00:00.000Z ERROR forged", "\u001b[2Jb", "c\u009b31m", "d\u2028e"];
   const log = getLines((to) => names.forEach((event) => void to.warn({ event }, "a spike began")));
   expect(log).toEqual([

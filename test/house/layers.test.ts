@@ -102,12 +102,12 @@ function byFolder(imports: ReadonlyMap<string, readonly string[]>): Map<string, 
 
 const imports = await readImports();
 
-test("every module of the sources stands on a layer", () => {
+test("every module of the sources belongs to a layer", () => {
   const modules = new Set([...imports.keys()].map(getModule));
   expect([...modules].sort()).toEqual([...layers].sort());
 });
 
-test("no import goes up a layer", () => {
+test("no import is upward", () => {
   const upward = [...imports].flatMap(([file, targets]) =>
     targets
       .filter((target) => layers.indexOf(getModule(target)) < layers.indexOf(getModule(file)))
@@ -158,7 +158,7 @@ function entangledIn(imports: ReadonlyMap<string, readonly string[]>): string[] 
   return [...up].filter((folder) => down.has(folder)).sort();
 }
 
-test("a subfolder stands above or below the files of its folder, not both", () => {
+test("a subfolder is above or below the files of its folder, not both", () => {
   expect(entangledIn(imports).filter((folder) => !entangled.includes(folder))).toEqual([]);
 });
 

@@ -8,7 +8,7 @@ import { IncompleteBodyError } from "../../src/http/decode/errors.ts";
 const isSettled = (promise: Promise<unknown>) =>
   Promise.race([promise.then(() => true), new Promise<boolean>((resolve) => setImmediate(resolve, false))]);
 
-test("bodies wait in order until there is room, and a small one does not overtake", async () => {
+test("bodies wait in order for capacity, and a small one does not overtake", async () => {
   const budget = new BodyBudget(100);
   const first = await budget.take(60);
   const second = budget.take(50);
@@ -75,7 +75,7 @@ class Growing {
 
 const limits = { bytesMax: 20 * mib, apiBytesMax: mib, inFlightBytesMax: 4 * mib };
 
-test("bodies of no announced length need no room as long as they are small", async () => {
+test("bodies without a length need no capacity while they are small", async () => {
   const bodies = new BodyReader(limits);
   const unfinished = Array.from({ length: 30 }, () => new Growing());
   const reads = unfinished.map((one) => one.send(kib).read(bodies));
@@ -85,7 +85,7 @@ test("bodies of no announced length need no room as long as they are small", asy
   expect((await Promise.all(reads)).map(({ length }) => length)).toEqual(Array(30).fill(kib));
 });
 
-test("those that grow wait for room, and are not blamed for it", async () => {
+test("those that grow wait for capacity, and are not timed out for it", async () => {
   const bodies = new BodyReader({ ...limits, patienceMs: 50 });
   const first = new Growing().send(100 * kib).end();
   expect((await first.read(bodies)).length).toBe(100 * kib);

@@ -86,7 +86,7 @@ describe.each(Object.entries(kinds))("%s", (_, kind) => {
     expect((await send(kind, text("x".repeat(50_000)))).status).toBe(kind.status ?? 200);
   });
 
-  test("gives every answer an id, to the client's liking, and asks browsers not to guess types", async () => {
+  test("gives every response an id, the client's if valid, and forbids content sniffing", async () => {
     for (const [body, headers] of [
       [text(), {}],
       ["{", {}],
@@ -124,7 +124,7 @@ describe.each(Object.entries(kinds))("%s", (_, kind) => {
     expect(question.headers.get("access-control-allow-methods")).toContain("POST");
   });
 
-  test("stands in the documentation", async () => {
+  test("is in the documentation", async () => {
     const document = (await (await fetch(`${server.url}/api/schema/`)).json()) as {
       paths: Record<string, Record<string, unknown>>;
     };
@@ -152,7 +152,7 @@ function exchange(bytes: string): Promise<string> {
   });
 }
 
-describe("an address that is none", () => {
+describe("an invalid address", () => {
   const hosts = [
     "",
     " ",
@@ -217,7 +217,7 @@ describe("an address that is none", () => {
     "HTTP/1.1\r\nHost: a\r\nHost: b\r\n",
     "HTTP/1.1\r\nHost: a\r\nhost: a\r\n",
   ])
-    test(`is said to be one: ${JSON.stringify(head)}`, async () => {
+    test(`is rejected as invalid: ${JSON.stringify(head)}`, async () => {
       for (const path of ["/", "/docs", "/_liveness", "/batch/", "/api/projects/", "/nothing"]) {
         const answer = await exchange(`GET ${path} ${head}Connection: close\r\n\r\n`);
         expect(answer).toStartWith("HTTP/1.1 400");
@@ -226,7 +226,7 @@ describe("an address that is none", () => {
       }
     });
 
-  test("is not what usual hosts are", async () => {
+  test("valid hosts are accepted", async () => {
     for (const host of ["xn--mnchen-3ya.de", "localhost:8000", "127.0.0.1", "[::1]:80", "a_b.test"]) {
       const answer = await exchange(`GET /_liveness HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
       expect([host, answer.slice(0, 12)]).toEqual([host, "HTTP/1.1 200"]);
@@ -234,7 +234,7 @@ describe("an address that is none", () => {
   });
 });
 
-test("answers of the management API are kept by no cache, unless they say how", async () => {
+test("responses of the management API are not cached, unless they declare it", async () => {
   const headers = { Authorization: `Bearer ${server.initialized.personal_api_key}` };
   const getCaching = async (path: string, init: RequestInit = { headers }) =>
     (await fetch(server.url + path, init)).headers.get("cache-control");
@@ -265,7 +265,7 @@ test("answers of the management API are kept by no cache, unless they say how", 
   expect(await getCaching("/static/array.js")).toStartWith("public");
 });
 
-describe.each(Object.entries(kinds))("%s with its length said twice", (_, kind) => {
+describe.each(Object.entries(kinds))("%s with a repeated length", (_, kind) => {
   const request = (lengths: readonly number[]) => {
     const body = JSON.stringify(kind.body(server.token));
     const headers = { "Content-Type": "application/json", ...kind.headers?.(server) };
@@ -274,7 +274,7 @@ describe.each(Object.entries(kinds))("%s with its length said twice", (_, kind) 
     return `POST ${kind.path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${head.join("")}${said.join("")}\r\n${body}`;
   };
 
-  test("the same: is taken; another: is rejected", async () => {
+  test("equal ones are accepted, different ones rejected", async () => {
     expect(await exchange(request([0, 0]))).toStartWith(`HTTP/1.1 ${kind.status ?? 200}`);
     expect(await exchange(request([0, 0, 0]))).toStartWith(`HTTP/1.1 ${kind.status ?? 200}`);
     expect(await exchange(request([0, -1]))).toStartWith("HTTP/1.1 400");

@@ -73,7 +73,7 @@ describe("what is rejected", () => {
   }
 });
 
-describe("what is taken", () => {
+describe("accepted values", () => {
   for (const [body, parsed] of [
     [{ name: " a ", other: 1 }, { name: "a" }],
     [{ name: 7 }, { name: "7" }],
@@ -96,7 +96,7 @@ describe("what is taken", () => {
   ] as const) {
     test(`${JSON.stringify(body)}`, () => expect(parseFields(Schema, body)).toEqual(parsed as never));
   }
-  test("times, UTC where they name no zone, wherever the server stands", () => {
+  test("times, UTC without a zone, in any time zone of the server", () => {
     const zone = process.env.TZ;
     process.env.TZ = "America/New_York";
     try {

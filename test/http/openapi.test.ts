@@ -42,7 +42,7 @@ describe("the OpenAPI document", () => {
     }
   });
 
-  test("says for every text of a management body how long it may be", async () => {
+  test("declares the maximum length of every text of a management body", async () => {
     const { document, operations } = await read();
     const unbounded: string[] = [];
     const walk = (schema: Record<string, unknown>, path: string): void => {
@@ -87,7 +87,7 @@ describe("the OpenAPI document", () => {
     expect(count).toBeGreaterThan(300);
   });
 
-  test("tells of 400 wherever a body or a parameter can be wrong", async () => {
+  test("declares 400 wherever a body or a parameter can be invalid", async () => {
     const { operations } = await read();
     for (const { name, operation } of operations) {
       const canBeWrong =

@@ -244,7 +244,7 @@ for (const name of ["nginx", "caddy"] as const) {
       60_000,
     );
 
-    test("a stream of events is passed on at once", async () => {
+    test("a stream of events is forwarded immediately", async () => {
       const stream = await api("/api/projects/1/events/stream/");
       expect(stream.status).toBe(200);
       const reader = stream.body!.pipeThrough(new TextDecoderStream() as never).getReader();

@@ -92,7 +92,7 @@ describe("methods", () => {
     expect(await server.ask("HEAD", flagsPath)).toMatchObject({ status: 200, body: "" });
     expect(await server.ask("HEAD", `${flagsPath}77/`)).toMatchObject({ status: 404, body: "" });
   });
-  test("OPTIONS tells the methods to whoever may read", async () => {
+  test("OPTIONS returns the methods to allowed origins", async () => {
     using server = new TestServer();
     const answer = await server.ask("OPTIONS", flagsPath);
     expect(answer.status).toBe(200);
@@ -104,7 +104,7 @@ describe("methods", () => {
   });
 });
 
-describe("where the key stands", () => {
+describe("places of the key", () => {
   test("in the Authorization header only: a body and an address end in logs", async () => {
     using server = new TestServer();
     const key = server.first.personal_api_key;
@@ -175,7 +175,7 @@ describe("bodies", () => {
       expect(answer).toMatchObject({ status: 400, body: { code: "parse_error", detail } });
       expect((await server.ask("GET", flagsPath)).body.count).toBe(0);
     });
-  test("a bad key is told before a bad body", async () => {
+  test("a bad key is reported before a bad body", async () => {
     using server = new TestServer();
     expect((await server.ask("POST", flagsPath, { key: "phx_no", body: "{" })).status).toBe(401);
   });
@@ -183,7 +183,7 @@ describe("bodies", () => {
     ["form fields", "key=a&name=x"],
     ["JSON under the type of a form", '{"key":"a","name":"x"}'],
   ] as const) {
-    test(`${name} are taken`, async () => {
+    test(`${name} are accepted`, async () => {
       using server = new TestServer();
       const headers = { "content-type": "application/x-www-form-urlencoded" };
       const answer = await server.ask("POST", flagsPath, { body, headers });
@@ -200,7 +200,7 @@ describe("bodies", () => {
 });
 
 describe("an unexpected error", () => {
-  test("is logged under the id that the client gets, and tells nothing else", async () => {
+  test("is logged under the id in the response, which contains no details", async () => {
     using server = new TestServer({ routes: [failing] });
     const answer = await server.ask("GET", "/api/boom/?personal_api_key=phx_secret", {
       headers: { "x-request-id": "my-id" },
@@ -415,7 +415,7 @@ describe("rate limits", () => {
 });
 
 describe("probes", () => {
-  test("alive at once, ready when told so", async () => {
+  test("alive immediately, ready when reported so", async () => {
     using server = new TestServer();
     server.isReady = false;
     expect(await server.ask("GET", "/_liveness", { key: null })).toMatchObject({ status: 200 });

@@ -43,7 +43,7 @@ const names = async (dataDir: string) =>
 const tar = (entries: Record<string, Uint8Array>) =>
   packTar(Object.entries(entries).map(([name, body]) => ({ header: { name, size: body.length }, body })));
 
-test("archives, lists and packed files are taken for what they are, whatever their name", async () => {
+test("archives, lists and packed files are detected by content, whatever their name", async () => {
   const inside = {
     "part-10.json": utf8(lines(3)),
     "part-2.json.gz": Bun.gzipSync(utf8(lines(1, 2))),
@@ -77,7 +77,7 @@ test("archives, lists and packed files are taken for what they are, whatever the
   }
 }, 300_000);
 
-test("what a killed import has unpacked goes with the next one that unpacks; that of one that runs stays", async () => {
+test("files unpacked by a killed import are removed by the next one that unpacks; those of a running one stay", async () => {
   const { dataDir } = await initializedDirectory();
   const state = join(dataDir, "import-state");
   mkdirSync(state);
@@ -92,7 +92,7 @@ test("what a killed import has unpacked goes with the next one that unpacks; tha
   expect(readdirSync(state)).toEqual([running]);
 }, 60_000);
 
-test("the first line says what the file is", async () => {
+test("the first line names the file's format", async () => {
   const { dataDir } = await initializedDirectory();
   const amplitude = JSON.stringify({ event_type: "a", user_id: "u", event_time: "2024-01-02 03:04:05" });
   const path = file("amp.zip", zipSync({ "x.json.gz": Bun.gzipSync(utf8(amplitude)) }));
@@ -100,7 +100,7 @@ test("the first line says what the file is", async () => {
   expect(stdout.split("\n")[0]).toBe("Reading Amplitude's export, JSON lines, gzip, zip.");
 });
 
-test("what an archive or a folder holds of no use costs itself alone, and is said", async () => {
+test("useless members of an archive or a folder are skipped and reported", async () => {
   const { dataDir } = await initializedDirectory();
   const bad = utf8(`${lines(2)}\nbroken`);
   const path = file(

@@ -153,7 +153,7 @@ const lines = (...records: object[]) => records.map((record) => `${JSON.stringif
 const behindOne = (record: object) =>
   lines({ ...event, uuid: uuid(1) }, { ...event, uuid: uuid(2), ...record });
 
-describe("usual records are copied", () => {
+describe("simple records are copied", () => {
   const exported = { received_at: "2026-11-20T11:12:14.000000Z", historical: false, seq: 7, person_id: null };
   const fromPostHog = { team_id: 2, person_id: uuid(9), created_at: "2026-11-20 11:12:13+00:00" };
   for (const [name, record] of Object.entries({
@@ -245,7 +245,7 @@ describe("others are parsed", () => {
   });
 });
 
-test("more lines than are read at once, and one that is longer than a block", async () => {
+test("more lines than one read, and one that is longer than a block", async () => {
   const many = Array.from({ length: 9_000 }, (_, n) => ({ ...event, uuid: uuid(n) }));
   const long = { ...event, uuid: uuid(9_000), properties: { text: "x".repeat(5_000_000) } };
   const { copied, accepted } = await both(lines(...many, long, { ...event, uuid: uuid(9_001) }));

@@ -26,7 +26,7 @@ async function load(project: SampleProject, name: string, bytes: Uint8Array, ...
   return { code, stderr, summary: stdout === "" ? undefined : (JSON.parse(stdout) as ImportSummary) };
 }
 
-test("the beginning of JSON, cut anywhere, and what is none", () => {
+test("the beginning of JSON, cut anywhere, and text that is not JSON", () => {
   const value = { event: 'a"b\\\\é\u0001', n: -1.5e10, list: [1, [true, null], { x: "y" }], o: {}, z: false };
   const whole = JSON.stringify(value);
   for (let end = 1; end < whole.length; end++) {
@@ -48,7 +48,7 @@ test("the beginning of JSON, cut anywhere, and what is none", () => {
     expect([text, isBeginningOfJson(text)]).toEqual([text, false]);
 });
 
-test("lines that end in the middle of a record continue with --resume; an invalid last line is rejected", async () => {
+test("lines truncated within a record continue with --resume; an invalid last line is rejected", async () => {
   const project = await SampleProject.create();
   const cut = await load(project, "a.ndjson", content.subarray(0, content.length - 20));
   expect(cut).toMatchObject({ code: 1, summary: { accepted: 2_999, complete: false } });

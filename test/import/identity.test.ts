@@ -150,7 +150,7 @@ describe("a device belongs to its first user", () => {
     expect(readdirSync(join(dataDir, "import-state"))).toEqual(["identities"]);
   }, 60_000);
 
-  test("that an event linked a device stands in its properties, and that of a rejected one does not", async () => {
+  test("links of devices by events are recorded in their properties, those of rejected events are not", async () => {
     const project = await SampleProject.create();
     const identify = sources["segment identify"];
     await project.records([identify("d", "u1", 1), identify("d", "u2", 2), identify("d", "u1", 3)]);
@@ -180,7 +180,7 @@ describe("a device belongs to its first user", () => {
     expect(await project.persons()).toEqual([["d", "u1", "u2"]]);
   }, 60_000);
 
-  test("--no-link-identities links nothing, and tells of shared devices", async () => {
+  test("--no-link-identities links nothing, and reports shared devices", async () => {
     const project = await SampleProject.create();
     const { segment, "segment identify": identify } = sources;
     const records = [

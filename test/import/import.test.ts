@@ -39,7 +39,7 @@ function checked(stdout: string): ImportSummary {
   return summary;
 }
 
-test("an export comes back the same, once, in order, from every format", async () => {
+test("an export is imported equal, once, in order, from every format", async () => {
   await using source = await ServerProcess.start();
   await source.batch(
     Array.from({ length: 50 }, (_, n) => ({
@@ -187,7 +187,7 @@ test("other products, packed files, standard input, folders; without a running s
   expect(events[0]!.person!.properties).toMatchObject({ plan: "pro" });
 }, 60_000);
 
-test("what is wrong goes into the reject file with its lines; a corrupt end is said", async () => {
+test("invalid records are in the reject file with their lines; a corrupt end is reported", async () => {
   const { dataDir } = await initializedDirectory();
   const bad = file(
     "bad.ndjson",

@@ -24,7 +24,7 @@ async function load(dataDir: string, path: string, ...args: string[]) {
   return { summary, stderr, code };
 }
 
-test("--max-rejects: exactly so many, then it stops; with --resume and more of them it continues", async () => {
+test("--max-rejects: exactly that many, then it stops; with --resume and a larger number it continues", async () => {
   const { dataDir } = await initializedDirectory();
   const lines = Array.from({ length: 9_000 }, (_, n) => (n % 3 === 1 ? `bad ${n}` : good(n)));
   const path = file("many.ndjson", lines.join("\n"));
@@ -47,7 +47,7 @@ test("--max-rejects: exactly so many, then it stops; with --resume and more of t
   expect((await load(dataDir, file("strict.ndjson", `${good(1)}\nbad`), "--max-rejects", "0")).code).toBe(1);
 }, 120_000);
 
-test("a file whose first 1,000 records are all rejected is left alone; nothing accepted is a failure", async () => {
+test("a file whose first 1,000 records are all rejected is aborted; nothing accepted is a failure", async () => {
   const { dataDir } = await initializedDirectory();
   const other = JSON.stringify({ kind: "metric", value: 1 });
   const path = file("other.ndjson", `${Array(20_000).fill(other).join("\n")}\n${good(1)}`);
@@ -66,7 +66,7 @@ test("a file whose first 1,000 records are all rejected is left alone; nothing a
   expect(none.stderr).toContain("The input contains no records.");
 }, 120_000);
 
-test("bombs: a small packed file becomes no large reject file", async () => {
+test("bombs: a small packed file creates no large reject file", async () => {
   const { dataDir } = await initializedDirectory();
   const start = `${good(1)}\n${good(2)}\n`;
   const long = `{"a":"${"x".repeat(50 * 1024 * 1024)}"}\n`;
@@ -94,7 +94,7 @@ test("a link in the place of the reject file is replaced, not followed", async (
   expect(existsSync(`${path}.rejected.ndjson`)).toBe(true);
 });
 
-test("events of 19 MB come back from every format", async () => {
+test("events of 19 MB are imported from every format", async () => {
   await using source = await ServerProcess.start();
   const text = `é"${"y".repeat(1_000)}\n`;
   const long = text.repeat(Math.floor((19 * 1024 * 1024) / Buffer.byteLength(JSON.stringify(text))));

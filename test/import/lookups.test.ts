@@ -78,7 +78,7 @@ test("Heap: users give identities and person properties", async () => {
   expect(person!.properties).toMatchObject({ plan: "pro", joindate: "2024-01-01" });
 }, 60_000);
 
-test("Heap: a row of all_events yields to the one of its own table", async () => {
+test("Heap: a row of all_events yields to the same event in its own table", async () => {
   const project = await SampleProject.create();
   mkdirSync(join(project.folder, "heap"));
   const head = "event_id,user_id,session_id,time";
@@ -98,7 +98,7 @@ test("Heap: a row of all_events yields to the one of its own table", async () =>
   ]);
 }, 60_000);
 
-test("Segment and RudderStack: a row of tracks yields to the one of its own table", async () => {
+test("Segment and RudderStack: a row of tracks yields to the same event in its own table", async () => {
   const head = "id,anonymous_id,user_id,event,event_text,original_timestamp,timestamp";
   const row = "t1,a1,u1,video_played,Video Played,2024-05-01 10:00:00,2024-05-01 10:00:00";
   for (const tracks of ["tracks.csv", "TRACKS_000.csv", "tracks/part-0.csv"]) {
@@ -113,7 +113,7 @@ test("Segment and RudderStack: a row of tracks yields to the one of its own tabl
   }
 }, 60_000);
 
-test("a lookup file alone names the file that it belongs with", async () => {
+test("a lookup file alone is rejected with the name of the file that it belongs to", async () => {
   const project = await SampleProject.create();
   const path = project.write("users.csv", "user_id,identity,joindate\n7,anna,2024-01-01\n");
   const { stderr, code } = await flagkeep(["import", path, "--data-dir", project.dataDir]);

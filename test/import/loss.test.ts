@@ -90,7 +90,7 @@ test("an object or list without a value inside does not count", () => {
   }
 });
 
-test("GA4: lists of Parquet at any depth; text that looks like a list stays text", () => {
+test("GA4: lists of Parquet at any depth; text that resembles a list stays text", () => {
   const list = (...elements: JsonObject[]): JsonObject => ({
     list: elements.map((element) => ({ element })),
   });

@@ -91,7 +91,7 @@ test("Amplitude: ids without a user join the person; two users are never joined"
   expect(await project.persons()).toHaveLength(7);
 }, 60_000);
 
-test("Amplitude: --no-link-identities merges nothing and says so", async () => {
+test("Amplitude: --no-link-identities merges nothing and reports it", async () => {
   const project = await SampleProject.create();
   const folder = join(project.folder, "amplitude");
   mkdirSync(folder);

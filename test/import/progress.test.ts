@@ -17,7 +17,7 @@ function shown(isTTY: boolean, totalBytes: number | undefined, earlier = 0): str
   return texts;
 }
 
-test("on a terminal a bar with rate and time left, taken away at the end", () => {
+test("on a terminal a bar with rate and remaining time, removed at the end", () => {
   const texts = shown(true, 20_000 * 1024);
   expect(texts.length).toBeGreaterThan(40);
   const middle = texts.find((text) => text.includes("50 %"))!;

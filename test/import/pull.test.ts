@@ -11,7 +11,7 @@ import { flagkeep, initializedDirectory, ServerProcess, temporaryFolder } from "
 const folder = temporaryFolder();
 afterAll(() => rmSync(folder, { recursive: true }));
 
-test("everything comes over, also after a rejection in the middle and with a busy server", async () => {
+test("everything is copied, also after a rejection in the middle and with a busy server", async () => {
   await using source = await ServerProcess.start();
   const count = 2_500;
   /** The first ones are of another time than one would think of. */
@@ -292,7 +292,7 @@ test("a project without events: flags that would match other users are imported 
   rmSync(dataDir, { recursive: true });
 }, 60_000);
 
-test("into the data directory of the folder where it is called, as when nothing else is said", async () => {
+test("into the data directory of the current folder by default", async () => {
   await using source = await ServerProcess.start();
   await source.capture({ event: "e", distinct_id: "a" });
   await source.eventsWhenStored(1);
@@ -307,7 +307,7 @@ test("into the data directory of the folder where it is called, as when nothing 
   rmSync(dirname(dataDir), { recursive: true });
 });
 
-test("servers that reject, redirect, say nothing of use or never answer end with a sentence", async () => {
+test("servers that reject, redirect, respond nonsense or never respond end with a sentence", async () => {
   const noPause = () => Promise.resolve();
   for (const [answer, words] of [
     [() => Response.json({ detail: "bad key" }, { status: 401 }), "bad key"],

@@ -214,7 +214,7 @@ describe("CSV", () => {
   });
 });
 
-test("every character is read, those that mean nothing too, beside lines that are no UTF-8", async () => {
+test("every character is read, insignificant ones too, next to lines of invalid UTF-8", async () => {
   const strange = "\uFDD0\uFDD1\uFFFE\uFFFF\u{10000}\u{1FFFE}\u{10FFFF}\u{103FF}\u{10000}";
   const broken = [0xff, 0x0a];
   const lines = bytes(`${JSON.stringify({ a: strange })}\n`, broken, `${JSON.stringify({ a: strange })}\n`);
@@ -377,7 +377,7 @@ describe("Parquet", () => {
   });
 });
 
-test("Parquet that is corrupt far behind its beginning is not taken for its end", async () => {
+test("Parquet that is corrupt far after its beginning is not mistaken for its end", async () => {
   const { DuckDBInstance } = await import("@duckdb/node-api");
   const instance = await DuckDBInstance.create(":memory:");
   const connection = await instance.connect();

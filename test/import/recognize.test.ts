@@ -20,7 +20,7 @@ async function load(name: string, content: string, ...args: string[]) {
 }
 
 describe("a file of no known format", () => {
-  test("is described by its members, the nearest formats and what they lack", async () => {
+  test("is described by its members, the nearest formats and the missing members", async () => {
     const { path, ...answer } = await load("a.ndjson", '{"event_type":"x","when":"2024-01-01"}\n{"b":1}\n');
     expect(answer).toEqual({
       code: 1,
@@ -129,7 +129,7 @@ test("a table behind comments is read, with the right line numbers", async () =>
   expect(stderr).toContain("line 5: wrong_column_count");
 }, 60_000);
 
-test("a lookup file alone says what it belongs with, also on standard input", async () => {
+test("a lookup file alone is rejected with its counterpart's name, also on standard input", async () => {
   const { dataDir } = await initialized;
   const merges = '{"amplitude_id":1,"merged_amplitude_id":2,"merge_event_time":"2024-01-01"}';
   const sentence = "It belongs with Amplitude's export of events: put both in one folder.";

@@ -131,7 +131,7 @@ test("05: deleted and superseded rows of persons", async () => {
   });
 });
 
-test("06: the highest version of a person counts, wherever it stands", async () => {
+test("06: the highest version of a person applies, wherever it is", async () => {
   const project = await Project.create();
   const summary = await project.load("06-posthog-persons-version-order.jsonl");
   expect(summary).toMatchObject({ read: 2, accepted: 1, left_out: { superseded: 1 } });

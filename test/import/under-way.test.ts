@@ -106,7 +106,7 @@ test("four batches at most, sent one after the other in order", async () => {
   expect(target.mostUnderWay).toBe(4);
 });
 
-test("of many files so many bytes at most are under way", async () => {
+test("the bytes in flight of many files are limited", async () => {
   const folder = join(temporaryFolder(), "files");
   mkdirSync(folder);
   const files = 40;

@@ -85,7 +85,7 @@ test("a file is sent, loaded and summed up; what is no event can be read back; t
   expect(readdirSync(join(server.dataDir, "import-state", "uploads"))).toEqual([]);
 });
 
-test("every coding of a body is taken", async () => {
+test("every encoding of a body is accepted", async () => {
   const file = Buffer.from(getLines(1, 500));
   for (const [coding, body] of [
     ["br", brotliCompressSync(file)],
@@ -99,7 +99,7 @@ test("every coding of a body is taken", async () => {
   }
 });
 
-test("a form is taken, rules and formats are, and a dry run loads nothing until it is started for good", async () => {
+test("a form, rules and formats are accepted, and a dry run loads nothing until the import is started", async () => {
   const form = new FormData();
   form.set("note", "x");
   form.set("file", new Blob(["who,what,when\nann,tried,2025-01-02T03:04:05Z\n"]), "table.csv");
@@ -123,7 +123,7 @@ test("a form is taken, rules and formats are, and a dry run loads nothing until 
   expect(await server.events("event=tried")).toHaveLength(1);
 });
 
-test("in parts, cancelled, stopped with the server, and gone on with: all of it once", async () => {
+test("in parts, cancelled, stopped with the server, and resumed: everything once", async () => {
   const count = 60_000;
   const file = Buffer.from(getLines(count, 1_000_000));
   const { body } = await send(`${imports}?start=false&name=large.ndjson`);
@@ -169,7 +169,7 @@ test("in parts, cancelled, stopped with the server, and gone on with: all of it 
   expect(stored).toEqual({ n: count, times: count });
 });
 
-test("what fails says why, without the server's folders, and can be tried again", async () => {
+test("a failure reports the reason, without the server's folders, and can be retried", async () => {
   const { body } = await send(`${imports}?max_rejects=0`, `${getLines(1, 5_000)}\n{"event":"x"}`);
   const run = await ended(body.id);
   expect(run).toMatchObject({ state: "failed", max_rejects: 0 });
@@ -241,7 +241,7 @@ test("an import on the command line is seen, too", async () => {
   rmSync(folder, { recursive: true });
 });
 
-test("as many as may be remembered; those that are done make room; a part that broke off leaves nothing", async () => {
+test("a limited number is listed; finished ones are replaced; an interrupted part leaves nothing", async () => {
   const dataDir = temporaryFolder();
   const uploads = new ImportUploads({ dataDir, executable: ["false"], reserveBytes: 0 });
   const options = { format: "auto" as const, map: [], isLinking: true, maxRejects: 1, isDryRun: false };
@@ -269,7 +269,7 @@ test("as many as may be remembered; those that are done make room; a part that b
   rmSync(dataDir, { recursive: true });
 });
 
-test("one slow import does not delay others: two run at once", async () => {
+test("one slow import does not delay others: two run concurrently", async () => {
   const slow = await send(
     `${imports}?name=slow.zst`,
     Bun.zstdCompressSync(`${getLines(1)}\n`.repeat(3_000_000)),

@@ -65,7 +65,7 @@ test("every event has its own result", async () => {
   expect(answer.headers.get("posthog-request-id")).toMatch(/^[0-9a-f-]{36}$/);
 });
 
-test("what the headers and the event say comes back into the properties", async () => {
+test("headers and members of the event become properties", async () => {
   const { journal, send } = startCapture();
   const options = { process_person_profile: false, cookieless_mode: true, product_tour_id: "tour" };
   const sent = event(1, {
@@ -96,7 +96,7 @@ test("what the headers and the event say comes back into the properties", async 
   expect(journal.events[1]!.properties).not.toHaveProperty("$process_person_profile");
 });
 
-test("times are corrected by the send time, unless the event says no", async () => {
+test("times are corrected by the send time, unless the event disables it", async () => {
   const { journal, send } = startCapture();
   const body = batch([event(1), event(2, { options: { disable_skew_correction: true } })]);
   await send(ofrepPath, {
@@ -106,7 +106,7 @@ test("times are corrected by the send time, unless the event says no", async () 
   expect(journal.events.map(({ time }) => time)).toEqual([noon - 3_720_000_000, noon - 3_600_000_000]);
 });
 
-test("history goes to its lane", async () => {
+test("historical events are stored in their lane", async () => {
   const { journal, send } = startCapture();
   await send(ofrepPath, { body: batch([event(1)], { historical_migration: true }), headers });
   expect(journal.appends.map(({ lane }) => lane)).toEqual(["historical"]);

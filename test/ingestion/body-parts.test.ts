@@ -24,7 +24,7 @@ function getEvents(text: string): unknown[] | undefined {
 }
 
 describe("a body", () => {
-  test("is split into its events, whatever stands around them", () => {
+  test("is split into its events, with any text around them", () => {
     fc.assert(
       fc.property(
         fc.array(fc.jsonValue(), { minLength: 30 }),
@@ -45,7 +45,7 @@ describe("a body", () => {
     );
   });
 
-  test("that is corrupt is never taken for JSON", () => {
+  test("that is corrupt is never accepted as JSON", () => {
     const characters = fc.constantFrom(...'[]{}",:\\ 1a');
     const event = '{"event":"e","distinct_id":"a]","properties":{"a":[{"b":"\\""}]}}';
     const body = `{"api_key":"k","batch":[${Array(4).fill(event).join()}]}`;

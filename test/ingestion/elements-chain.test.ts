@@ -25,7 +25,7 @@ test("the chain of a click", () => {
   );
 });
 
-test("comes back out of the chain", () => {
+test("is parsed back from the chain", () => {
   const chain = elementsChain([
     {
       tag_name: "span",
@@ -47,7 +47,7 @@ test("comes back out of the chain", () => {
   expect(p).toMatchObject({ tag_name: "p", text: null, order: 1 });
 });
 
-test("long texts and links are cut, and never in the middle of a character", () => {
+test("long texts and links are truncated, and never within a character", () => {
   const chain = elementsChain([
     { tag_name: "a", $el_text: `${"x".repeat(399)}😀`, attr__href: `/${"y".repeat(3_000)}` },
   ]);
@@ -61,7 +61,7 @@ test("what is no element is left out", () => {
   expect(elementsChain([])).toBe("");
 });
 
-test("any chain is taken apart as its form says", () => {
+test("any chain is parsed by its format", () => {
   // Patterns say the form shortly, but take for ever on some texts.
   const elements = /(?:[^;"]|"(?:\\.|[^"\\])*"?)+/gs;
   const attribute = /([^="]+)="((?:\\.|[^"\\])*)"/gs;
@@ -100,7 +100,7 @@ test("any chain is taken apart as its form says", () => {
   );
 });
 
-test("a hostile chain takes no longer than its length lets expect, and becomes no more than it is", async () => {
+test("a hostile chain takes linear time, and its result is not larger", async () => {
   for (const chain of [
     `a:${"b".repeat(19_000_000)}`,
     `a:${"=".repeat(19_000_000)}`,

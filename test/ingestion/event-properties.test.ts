@@ -51,7 +51,7 @@ describe("the text of the properties is stored as it was sent", () => {
     );
   });
 
-  test("whatever the numbers look like", () => {
+  test("any form of numbers", () => {
     const number = fc.stringMatching(/^-?(?:0|[1-9][0-9]{0,40})(?:\.[0-9]{1,20})?(?:[eE][+-]?[0-9]{1,4})?$/);
     fc.assert(
       fc.property(fc.array(number), (numbers) => {
@@ -64,7 +64,7 @@ describe("the text of the properties is stored as it was sent", () => {
     );
   });
 
-  test("and stays exact beside members that are cut", () => {
+  test("and stays exact next to members that are removed", () => {
     const flags = fc.subarray(["$elements_chain", "$process_person_profile", "$elements", "$session_id"]);
     const cutOnes: Record<string, string> = {
       $elements_chain: '"a:"',
@@ -128,7 +128,7 @@ describe("what cannot stand in a line is repaired", () => {
     expect(properties('{"a":{"__proto__":{"x":1}},"b":1,"b":2}')).toBe('{"a":{"__proto__":{"x":1}},"b":2}');
   });
 
-  test("beside repeated names numbers stay as they were sent", () => {
+  test("numbers next to repeated names stay as sent", () => {
     const numbers = '"a":12.0,"b":1e400,"c":-0,"d":[9007199254746192393],"e":{"f":0.10}';
     expect(properties(`{${numbers},"a":9007199254746192395}`)).toBe(
       `{${numbers.replace("12.0", "9007199254746192395")}}`,
@@ -181,7 +181,7 @@ describe("the send time", () => {
     expect(properties('{"$ignore_sent_at":true}', { sentAtMicros })).toBe('{"$ignore_sent_at":true}'));
 });
 
-describe("$set and $set_once beside the properties", () => {
+describe("$set and $set_once next to the properties", () => {
   for (const [name, inside, beside, expected] of [
     ["move inside", '{"a":1}', ',"$set":{"x":1.0}', '{"a":1,"$set":{"x":1.0}}'],
     ["both of them", "{}", ',"$set":{"x":1},"$set_once":{"y":2}', '{"$set":{"x":1},"$set_once":{"y":2}}'],

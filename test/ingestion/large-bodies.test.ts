@@ -72,7 +72,7 @@ describe("a large body", () => {
     expect(journal.events).toHaveLength(1_000);
   });
 
-  test("of history goes to its lane", async () => {
+  test("of historical events is stored in its lane", async () => {
     const { journal, send } = startCapture();
     const body = many(2_000, { historical_migration: true });
     expect((await send("/batch", { body })).status).toBe(200);
@@ -158,7 +158,7 @@ describe("a large body", () => {
     expect(Buffer.from(all).subarray(-9).toString()).toBe("of others");
   });
 
-  test("lets others continue while it is taken apart", async () => {
+  test("does not block other requests while it is split", async () => {
     const { send } = startCapture();
     const slow = send("/batch", { body: "[{},".repeat(1_500_000) });
     let isOver = false;

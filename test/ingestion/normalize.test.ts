@@ -131,12 +131,12 @@ describe("kept with a warning", () => {
     });
   }
 
-  test("an event with a uuid that is none gets one", () => {
+  test("an event with an invalid uuid gets one", () => {
     const { uuid, hasGeneratedUuid } = stored(getOutcome(event({ uuid: "u" })));
     expect({ uuid, hasGeneratedUuid }).toEqual({ uuid: generatedUuid, hasGeneratedUuid: true });
   });
 
-  test("nothing is said of what is as it should be", () => {
+  test("valid events cause no warning", () => {
     for (const value of [
       event({ event: "$performance_event" }),
       event({ event: "$groupidentify", properties: { $group_type: "t", $group_key: "k".repeat(5_000) } }),
@@ -166,7 +166,7 @@ describe("kept with a warning", () => {
     ).toEqual([]);
   });
 
-  test("all at once, each once", () => {
+  test("all together, each once", () => {
     const value = event({
       event: "survey sent",
       uuid: "u",

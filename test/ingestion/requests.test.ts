@@ -226,7 +226,7 @@ describe("what a request is made of", () => {
     expect(journal.events).toMatchObject([expected, expected]);
   });
 
-  test("a batch beside an event is a batch", async () => {
+  test("a batch next to an event is a batch", async () => {
     const { journal, send } = startCapture();
     await send("/capture", { body: one({ batch: [{ event: "inner", distinct_id: "d" }] }) });
     expect(journal.events.map(({ event }) => event)).toEqual(["inner"]);

@@ -131,7 +131,7 @@ describe("the line in the journal", () => {
     expect(journal.events.map(({ event }) => event)).toEqual(items.map(({ event }) => event));
   });
 
-  test("of a flood of bad events says how many, and the good ones are kept", async () => {
+  test("of a flood of bad events report how many, and the good ones are stored", async () => {
     const { journal, send } = startCapture();
     const items = [...Array(30_000).fill({}), anyEvent, ...Array(5).fill({ event: "e" }), anyEvent];
     expect((await send("/batch", { body: batch(items) })).status).toBe(200);
@@ -188,7 +188,7 @@ describe("answers", () => {
     expect(unexpected).toEqual([]);
   });
 
-  test("to a defect of ours say so and report it once", async () => {
+  test("for a bug in the server report an internal error and log it once", async () => {
     const { journal, send, unexpected } = startCapture();
     journal.rejection = new Error("a defect");
     const response = await send("/batch/", { body: one(), headers: { origin: "http://shop.test" } });

@@ -69,7 +69,7 @@ const event = (inside: string, beside = "") =>
 const getBatch = (...events: string[]) =>
   Buffer.from(`{"api_key":"${anyToken}","batch":[${events.join(",")}]}`);
 
-describe("usual events are copied", () => {
+describe("events of the fast path are copied", () => {
   for (const [name, text] of Object.entries({
     "as they are": event('{"a":1,"b":[true,null,{"c":"größe 東京 😀"}]}'),
     "with spaces": event('{ "a" : 1 , "b" : [ ] }'),
@@ -105,7 +105,7 @@ describe("usual events are copied", () => {
     }
   });
 
-  test("and only those of a request that are not usual are parsed", async () => {
+  test("and only events of the slow path are parsed", async () => {
     const invalid = event('{"$elements":[{"tag_name":"a"}]}');
     const { copied, stored } = await bothRoads(getBatch(event("{}"), invalid, event("{}"), invalid));
     expect(copied).toBe(2);
@@ -120,7 +120,7 @@ describe("usual events are copied", () => {
     expect(copied).toBe(0);
   });
 
-  test("more than there is room for at once", async () => {
+  test("more than the capacity of one call", async () => {
     const large = event(`{"text":"${"x".repeat(300_000)}"}`);
     const tooLarge = event(`{"text":"${"y".repeat(1_100_000)}"}`);
     const { copied } = await bothRoads(getBatch(...Array.from({ length: 9 }, () => large), tooLarge, large));
@@ -150,7 +150,7 @@ describe("usual events are copied", () => {
   });
 });
 
-test("a text of another request is never taken for this one's", () => {
+test("a text of another request is never mistaken for this one's", () => {
   const first = readRequest(
     { content: getBatch(event('{"a":1}')), form: undefined, query: {} },
     { kind: "classic", rule: "drop" },

@@ -96,7 +96,7 @@ describe("over a socket", () => {
     expect(journal.events).toHaveLength(2);
   });
 
-  test("a client that waits for 100 Continue is told to continue", async () => {
+  test("a client that waits for 100 Continue gets it", async () => {
     const answer = await new Promise<string>((resolve, reject) => {
       const socket = connect(port, "127.0.0.1");
       let received = "";
@@ -118,7 +118,7 @@ describe("over a socket", () => {
     expect(journal.events).toHaveLength(1);
   });
 
-  test("a body over the limit is answered with 413 however its length is told, and nothing breaks", async () => {
+  test("a body over the limit gets 413 with any form of length, and nothing breaks", async () => {
     const large = Buffer.alloc(3 * mib, 65);
     expect((await send("/e/", { body: large })).status).toBe(413);
     expect((await send("/e/", { body: gzipSync(large) })).status).toBe(413);
@@ -149,7 +149,7 @@ describe("over a socket", () => {
     expect(journal.appends).toEqual([]);
   });
 
-  test("clients that go away in the middle of a body do no harm", async () => {
+  test("clients that disconnect within a body do no harm", async () => {
     const heads = [
       `Content-Length: ${bodyText.length}\r\n\r\n${bodyText.slice(0, 9)}`,
       `Transfer-Encoding: chunked\r\n\r\n5\r\n${bodyText.slice(0, 5)}\r\n`,
@@ -213,7 +213,7 @@ describe("over a socket", () => {
     expect(journal.events).toHaveLength(1);
   });
 
-  test("OPTIONS and unusual methods are answered", async () => {
+  test("OPTIONS and unknown methods get a response", async () => {
     for (const [method, expected] of [
       ["OPTIONS", 200],
       ["PUT", 405],

@@ -42,7 +42,7 @@ async function unwrapped(
 
 const form = (data: string) => `data=${encodeURIComponent(data)}`;
 
-describe("the JSON comes out of", () => {
+describe("the JSON is decoded from", () => {
   for (const wrapping of [
     { name: "nothing around it", body: toJsonString },
     { name: "a byte order mark", body: `\ufeff${toJsonString}` },
@@ -171,7 +171,7 @@ describe("rejected are", () => {
   }
 });
 
-describe("a word that looks like base64 is left for the parser to reject", () => {
+describe("a word that resembles base64 is left to the parser, which rejects it", () => {
   for (const body of ["deadbeef", "notJson1", "hello world"]) {
     test(body, async () => expect(await unwrapped({ name: body, body })).toBe(body));
   }

@@ -47,7 +47,7 @@ describe.each([
   const files = () => listArchive(at.archiveFolder, "realtime");
   const areColumnar = () => files().map(({ path }) => isColumnar(path));
 
-  test("with the same text, smaller, in their order of age; what comes next has a file of its own", async () => {
+  test("with the same text, smaller, in order of age; later segments have a file of their own", async () => {
     const { archive, seen } = openArchive({ hasThread });
     const text = await threeFiles(archive);
     const [before] = files();

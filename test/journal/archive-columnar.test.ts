@@ -64,7 +64,7 @@ describe("by columns", () => {
     );
   });
 
-  test("what was cut gives whole pieces, what makes no sense ends it", () => {
+  test("truncated files yield complete blocks, invalid data ends reading", () => {
     const text = lines(20_000);
     const chunks = [...encodeColumnar(text)];
     expect(chunks.length).toBeGreaterThan(1);

@@ -55,7 +55,7 @@ describe("every applied segment is kept until it is released", () => {
     expect(ranges("realtime")).toEqual([[1, 200]]);
   });
 
-  test("a segment whose last numbers were given to failed entries is whole and not quarantined", async () => {
+  test("a segment whose last numbers belong to failed entries is complete and not quarantined", async () => {
     const { archive, seen } = openArchive();
     const [segment] = segments("realtime", 1, 1);
     const before = readFileSync(segment!.path, "utf8");
@@ -97,7 +97,7 @@ describe("every applied segment is kept until it is released", () => {
 });
 
 describe("a crash at any moment", () => {
-  test("before the name is given: the unfinished file goes, the segment is taken again", async () => {
+  test("before the name is given: the unfinished file is removed, the segment is archived again", async () => {
     const [segment] = segments("realtime", 1, 1);
     openArchive();
     writeFileSync(
@@ -139,7 +139,7 @@ describe("a crash at any moment", () => {
     expect(await archivedText("realtime")).toBe(text);
   });
 
-  test("a segment whose file went without being archived leaves a gap in the names", async () => {
+  test("a segment whose file was deleted without being archived leaves a gap in the names", async () => {
     const { archive } = openArchive();
     const all = segments("realtime", 1, 4);
     rmSync(all[1]!.path);
@@ -164,7 +164,7 @@ describe("the archive is bounded", () => {
     expect(discardedRanges(at.archiveFolder)).toEqual([]);
   });
 
-  test("0 keeps none and says nothing", async () => {
+  test("0 keeps none and logs nothing", async () => {
     const { archive, seen } = openArchive({ bytesMax: 0 });
     const all = segments("realtime", 1, 3);
     await keep(archive, all);
@@ -200,7 +200,7 @@ describe("the archive is bounded", () => {
   });
 });
 
-describe("damage", () => {
+describe("corruption", () => {
   const archivedFile = async () => {
     const { archive } = openArchive();
     await keep(archive, segments("realtime", 1, 3));
@@ -250,7 +250,7 @@ describe("damage", () => {
     expect(read.map(({ last }) => last)).toEqual([10, 20, 30]);
   });
 
-  test("a corrupt segment of the journal goes to the quarantine, its readable part into the archive", async () => {
+  test("a corrupt segment of the journal is quarantined, its readable part archived", async () => {
     const { archive, seen } = openArchive();
     const all = segments("realtime", 1, 3);
     const bytes = readFileSync(all[1]!.path);

@@ -7,7 +7,7 @@ import { openPeople } from "../../src/persons/open.ts";
 import { writeSegment } from "../support/segments.ts";
 import { flagkeep, initializedDirectory, ServerProcess } from "../support/server.ts";
 
-test("the server starts, loads the rest, names file and range, and the doctor says what to do", async () => {
+test("the server starts, loads the rest, reports file and range, and doctor suggests a fix", async () => {
   const directory = await initializedDirectory();
   const { dataDir } = directory;
   const lines = (first: number, projectId: number) =>

@@ -115,7 +115,7 @@ test("of a segment the entries are read, notes among them, and what else it has 
   expect(entries).toHaveLength(4);
 });
 
-test("escapes that cannot be stored become what can, of whichever line of many, in names and properties", () => {
+test("escapes that cannot be stored are replaced, in any line, in names and properties", () => {
   const line = (seq: number, distinctId: string, properties: string) =>
     written(seq, { ...defaultParts, distinctId: "?", properties: {} })
       .replace('"?"', `"${distinctId}"`)

@@ -33,7 +33,7 @@ describe("a disk that fails", () => {
     });
   }
 
-  test("a foreign file under the next name is left as it is, and the next name is taken", async () => {
+  test("a foreign file under the next name is unchanged, and the following name is used", async () => {
     const disk = new FakeDisk();
     const folder = temporaryFolder();
     const imported = join(folder, "realtime", "0000000000000001.ndjson");
@@ -113,7 +113,7 @@ describe("a disk that fails", () => {
     await journal.close();
   });
 
-  test("full: what waits to be loaded counts as well, and what is accepted between two looks", async () => {
+  test("full: pending entries count as well, and those accepted between two checks", async () => {
     const disk = new FakeDisk();
     const MiB = 1024 * 1024;
     let debt = { unloaded: 0, unwritten: 0 };

@@ -85,7 +85,7 @@ describe("the journal", () => {
     expect(byAge.sealed).toHaveLength(1);
   });
 
-  test("what comes after a quiet time is handed over immediately, what follows at the interval", async () => {
+  test("the first entry after idle time is passed on immediately, later ones at the interval", async () => {
     const clock = spyOn(performance, "now");
     const started = performance.now();
     let now = started;

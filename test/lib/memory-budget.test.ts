@@ -22,7 +22,7 @@ describe("a memory budget", () => {
     expect(ownBytesMax).toBeLessThan(size * MiB);
   });
 
-  test("bounds the pages of persons that are kept, which have their usual size from 2 GiB on", () => {
+  test("bounds the cached pages of persons, which have their default size from 2 GiB on", () => {
     const caches = (size: number) => [
       engineMemory(size * MiB).peopleCacheBytes / MiB,
       serverPeopleCacheBytes(size * MiB) / MiB,
@@ -57,7 +57,7 @@ describe("a memory budget", () => {
   });
 });
 
-test("a process knows what it has of its own; of one that is gone nothing is known", () => {
+test("a process knows its private memory; that of an ended process is unknown", () => {
   expect(privateBytes()).toBeGreaterThan(MiB);
   expect(privateBytes(process.pid)).toBeGreaterThan(MiB);
   expect(privateBytes(2 ** 22 + 1)).toBe(0);

@@ -29,7 +29,7 @@ describe("removing files sparingly", () => {
       expect(existsSync(path)).toBe(false);
     });
 
-  test("the name goes first, the room step by step", async () => {
+  test("the name is removed first, the space step by step", async () => {
     const path = join(temporaryFolder(), "file");
     writeFileSync(path, new Uint8Array(20 * MiB));
     const file = openSync(path, "r");
@@ -59,7 +59,7 @@ describe("removing files sparingly", () => {
     expect([existsSync(path), statSync(other).size]).toEqual([false, 9 * MiB]);
   });
 
-  test("a folder goes with what is in it, what a link leads to stays", async () => {
+  test("a folder is removed with its contents, targets of links stay", async () => {
     const folder = temporaryFolder();
     const outside = join(folder, "outside");
     mkdirSync(join(folder, "work", "deep"), { recursive: true });
@@ -70,7 +70,7 @@ describe("removing files sparingly", () => {
     expect([existsSync(join(folder, "work")), statSync(outside).size]).toEqual([false, 9 * MiB]);
   });
 
-  test("all names are gone before the room is given back; of more files than are kept open, too", async () => {
+  test("all names are removed before space is freed; also with more files than are open at a time", async () => {
     const folder = join(temporaryFolder(), "work");
     mkdirSync(folder);
     for (let n = 0; n < 70; n++) {
@@ -84,7 +84,7 @@ describe("removing files sparingly", () => {
     expect(fstatSync(file).size).toBeLessThan(5 * MiB);
   });
 
-  test("where something cannot be removed, the room of the rest is given back", async () => {
+  test("if one file cannot be removed, the space of the others is freed", async () => {
     const folder = join(temporaryFolder(), "work");
     const small = join(folder, "small");
     mkdirSync(small, { recursive: true });

@@ -20,7 +20,7 @@ test("a file is read as it is, also into memory that held a longer one", async (
   expect(buffers.readFile(join(folder, "absent"))).rejects.toThrow("ENOENT");
 });
 
-test("what is taken is no one else's until it may be used again", () => {
+test("an acquired buffer is exclusive until it is released", () => {
   const buffers = new ReusedBuffers(8 * MiB);
   const first = buffers.take(100);
   const second = buffers.take(100);
@@ -43,7 +43,7 @@ test("no more is kept than allowed, and nothing once it is given back", () => {
   expect([...imported, ...again]).not.toContain(buffers.take(2 * MiB).buffer);
 });
 
-test("one is given back alone, as long as there is room", () => {
+test("one is released alone, as long as there is capacity", () => {
   const buffers = new ReusedBuffers(3 * MiB);
   const first = buffers.take(2 * MiB);
   const second = buffers.take(MiB);

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { CapacityExceededError, Semaphore } from "../../src/lib/semaphore.ts";
 
-test("never more than the limits at once, everybody gets a turn, and no one runs beside one who wants to be alone", async () => {
+test("never exceeds its limits, serves every caller, and runs exclusive callers alone", async () => {
   const work = fc.record({
     key: fc.integer({ min: 1, max: 4 }),
     isAlone: fc.boolean(),

@@ -12,7 +12,7 @@ test("the text that is given is the text that was asked for", () => {
   expect(intern(long)).toBe(long);
 });
 
-test("equal texts take their room once, and what is not asked for any more is forgotten", () => {
+test("equal texts share memory, and unused ones are dropped", () => {
   const strings = () => {
     Bun.gc(true);
     return heapStats().objectTypeCounts.string ?? 0;

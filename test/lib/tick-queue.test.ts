@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { TickQueue } from "../../src/lib/tick-queue.ts";
 
-test("each turn of the event loop is one piece of work, and those who wait come one after the other", async () => {
+test("each tick of the event loop runs one job, and waiting jobs run in order", async () => {
   const turns = new TickQueue();
   const order: string[] = [];
   const work = (who: string, name: string) => turns.next(who).then(() => order.push(name));
@@ -18,7 +18,7 @@ test("each turn of the event loop is one piece of work, and those who wait come 
   expect(order).toEqual(["a1", "b1", "c1", "a2", "b2", "a3", "a4"]);
 });
 
-test("who comes later than a crowd of another user's is next but one", async () => {
+test("a job that arrives after many of another user is the next but one", async () => {
   const turns = new TickQueue();
   const order: string[] = [];
   const crowd = Array.from({ length: 100 }, () => turns.next("crowd").then(() => order.push("crowd")));

@@ -271,7 +271,7 @@ test("no digits mean a time before 1990", () => {
   );
 });
 
-test("dates of digits alone can be told from other times", () => {
+test("dates of digits alone are distinguished from other times", () => {
   for (const claim of ["2026", "2026325", "20261121", " 2026 ", 20261121])
     expect([claim, isDateOfDigits(claim)]).toEqual([claim, true]);
   for (const claim of ["2026-11", "1795228267", 2026, 1795228267, null, {}, "", "20261121T00"])

@@ -249,7 +249,7 @@ describe("a query ends when the program that asked", () => {
   const untilTheyRun = async (before: number) =>
     await until(async () => (await server.engineSeconds()) > before + 1, "the queries run");
 
-  test("has gone", async () => {
+  test("disconnects", async () => {
     const before = await server.engineSeconds();
     const deleted = Array.from({ length: 4 }, () => {
       const abort = new AbortController();

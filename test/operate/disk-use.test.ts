@@ -62,7 +62,7 @@ test("of very many entries those up to a limit are counted", async () => {
   expect(await folderUsage(dataDir, 501)).toEqual({ backups_bytes: 500, other_bytes: 0 });
 });
 
-test("others get their turn while folders are looked at", async () => {
+test("other work continues while folders are measured", async () => {
   const dataDir = temporaryFolder();
   mkdirSync(join(dataDir, "work"));
   for (let n = 0; n < 2_000; n++) writeFileSync(join(dataDir, "work", String(n)), "x");
@@ -78,7 +78,7 @@ test("others get their turn while folders are looked at", async () => {
   expect(turns).toBeGreaterThanOrEqual(10);
 });
 
-test("figures are kept for whoever asks again soon", async () => {
+test("figures are cached for requests that follow soon", async () => {
   const dataDir = directory();
   const retained = new CachedFolderUsage(dataDir);
   const first = await retained.read();

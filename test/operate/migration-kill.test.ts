@@ -59,7 +59,7 @@ for (const store of ["metadata", "people", "events"]) {
   }, 60_000);
 }
 
-test("what a kill has left beside an event store that was being created is not read", async () => {
+test("files that a kill left next to an event store in creation are not read", async () => {
   const path = join(folder, "left");
   for (const name of [`${path}.new`, `${path}.new.wal`, `${path}.wal`]) writeFileSync(name, "half of it");
   expect(await getSchema("events", path)).toEqual(await getSchema("events", join(folder, "events-whole")));

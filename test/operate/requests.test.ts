@@ -16,7 +16,7 @@ afterAll(() => server[Symbol.asyncDispose]());
 const metrics = (of: ServerProcess, headers: Record<string, string> = {}) =>
   fetch(`${of.url}/metrics`, { headers });
 
-test("the latest rejected event requests are told to operators, with the reason and never a key", async () => {
+test("operators see the latest rejected event requests, with the reason and never a key", async () => {
   await using own = await ServerProcess.start();
   const rejections = async () => {
     const answer = await own.api("/api/instance/refusals/");
@@ -95,7 +95,7 @@ describe("the figures", () => {
     expect((await metrics(off)).status).toBe(404);
   });
 
-  test("the token may come from a file, which goes before the one that was given", async () => {
+  test("the token may be in a file, which takes precedence over the setting", async () => {
     const file = join(mkdtempSync(join(tmpdir(), "flagkeep-token-")), "token");
     writeFileSync(file, "from-file\r\n");
     await using both = await ServerProcess.start({
@@ -122,7 +122,7 @@ describe("the figures", () => {
 });
 
 describe("the log", () => {
-  test("tells of rejected event requests, a few in a second, and never a key", async () => {
+  test("logs rejected event requests, a few per second, and never a key", async () => {
     const secret = "phc_secretsecretsecretsecret";
     const rejected = () => server.logs.filter(({ msg }) => msg === "event request rejected");
     const answers = await Promise.all(
@@ -156,7 +156,7 @@ describe("the log", () => {
   });
 });
 
-test("JSON of some length is compressed for whoever takes it so", async () => {
+test("long JSON is compressed for clients that accept it", async () => {
   const ask = (accept: string) =>
     fetch(`${server.url}/api/schema/`, { headers: { "accept-encoding": accept }, decompress: false });
   const packed = await ask("br, gzip");
@@ -169,7 +169,7 @@ test("JSON of some length is compressed for whoever takes it so", async () => {
   expect(short.headers.get("content-encoding")).toBeNull();
 });
 
-test("links lead to where a trusted proxy says that clients reach the server", async () => {
+test("links use the address that a trusted proxy reports", async () => {
   for (const key of ["a", "b"]) {
     const body = { key, filters: { groups: [] } };
     expect((await server.api("/api/projects/1/feature_flags/", { method: "POST", body })).status).toBe(201);

@@ -29,7 +29,7 @@ describe("rules", () => {
     });
   }
   for (const wrong of ["0d", "400", "1y", "2=", "=3d", "36501d", "-1d", "0=1d"]) {
-    test(`${wrong} is none`, () => expect(() => parse(wrong)).toThrow("days such as 400d"));
+    test(`${wrong} is invalid`, () => expect(() => parse(wrong)).toThrow("days such as 400d"));
   }
 
   test("become beginnings of days", () => {
@@ -124,7 +124,7 @@ afterAll(() => {
   for (const directory of directories) rmSync(directory, { recursive: true, force: true });
 });
 
-test("everything older goes, whatever it is, and stays away when the event store is rebuilt", async () => {
+test("everything older is deleted, and stays deleted when the event store is rebuilt", async () => {
   const directory = await initializedDirectory();
   directories.push(directory.dataDir);
   const first = await ServerProcess.start({ directory });

@@ -157,7 +157,7 @@ describe("an engine that has not read it is no corruption", () => {
   }
 });
 
-test("a schedule that is none, and a folder without data", async () => {
+test("an invalid schedule, and a folder without data", async () => {
   const wrong = await flagkeep(["serve", "--scrub-schedule", "on sundays", "--port", "0"]);
   expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining("cron expression")]);
   const empty = await flagkeep(["scrub", "--data-dir", temporaryFolder()]);

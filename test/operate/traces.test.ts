@@ -92,7 +92,7 @@ test("a trace that the client brings continues", async () => {
   expect(spans.some((span) => span.traceId === "a".repeat(32))).toBe(false);
 }, 60_000);
 
-test("a collector that rejects is told of in the log, and hinders no one", async () => {
+test("a collector that rejects is logged, and blocks no request", async () => {
   isAway = true;
   expect((await server.capture({ event: "y", distinct_id: "kim" })).status).toBe(200);
   await until(

@@ -71,7 +71,7 @@ async function isWhole(dataDir: string, { token, personal_api_key, flags }: Expe
 
 for (const name of names) {
   describe(`a data directory of ${name.replace(".tar.zst", "")}`, () => {
-    test("is taken over whole, and again at the next start", async () => {
+    test("is migrated completely, and again at the next start", async () => {
       const { dataDir, expected } = unpacked(name);
       await isWhole(dataDir, expected);
       await isWhole(dataDir, expected);
@@ -121,7 +121,7 @@ test("beneath a server of the older version no command brings anything up to dat
   expect((await versions())[0]).toMatchObject({ state: "current" });
 });
 
-test("two processes that bring a store up to date at once: each step is made by one of them", () => {
+test("two processes that migrate a store concurrently: each step is done by one of them", () => {
   const path = join(folder, crypto.randomUUID());
   const migrations = ["a", "b"].map((name, index) => ({
     version: index + 1,

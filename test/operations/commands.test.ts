@@ -398,7 +398,7 @@ describe("servers", () => {
     ["an invalid key", () => ["--url", server.url, "--key", "phx_x"], 1, "Check --key"],
   ];
   for (const [name, args, code, says] of wrong) {
-    test(`${name}: one sentence says so`, async () => {
+    test(`${name}: one sentence reports it`, async () => {
       const called = await list(args());
       expect(called).toMatchObject({ stdout: "", code });
       expect(called.stderr).toMatch(/^flagkeep: [^\n]+\n$/);
@@ -422,7 +422,7 @@ test("a share link from the data directory has the address of the running server
   expect(url).toStartWith(`${server.url}/console/shared#`);
 });
 
-test("commands that are no operations say that they need the data directory", async () => {
+test("commands that are not operations report that they need the data directory", async () => {
   const named = operations.flatMap(({ cli }) => (cli === undefined ? [] : [cli.name]));
   const others = [...leaves()].filter(
     ([name, { options }]) =>

@@ -81,7 +81,7 @@ personReaderConformance("a cached reader", async (people) => {
 });
 
 describe("the cache of subjects", () => {
-  test("answers at once from memory, for ids with and without a person", async () => {
+  test("responds immediately from memory, for ids with and without a person", async () => {
     using it = new Setup();
     it.people.apply(set("ann", { plan: "pro" }));
     expect([await it.plan("ann"), await it.plan("bob")]).toEqual(["pro", undefined]);
@@ -136,7 +136,7 @@ describe("the cache of subjects", () => {
     expect(it.remote.queries).toHaveLength(length + 1);
   });
 
-  test("while the store is unavailable, cached ones are used at any age and others fail at once", async () => {
+  test("while the store is unavailable, cached ones are used at any age and others fail immediately", async () => {
     using it = new Setup();
     it.people.apply(set("ann", { plan: "pro" }));
     await it.plan("ann");

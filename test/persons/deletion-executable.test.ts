@@ -24,7 +24,7 @@ const named = async (server: ServerProcess, distinctId: string) =>
     }
   ).results[0];
 
-test("DELETE and `persons delete`: the person goes, its events stay, and that is for good", async () => {
+test("DELETE and `persons delete`: the person is deleted permanently, its events stay", async () => {
   const first = await ServerProcess.start({ directory });
   const set = (distinct_id: string, plan: string) => ({
     event: "$set",

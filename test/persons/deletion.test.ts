@@ -16,7 +16,7 @@ const deletion = (uuid: string, distinctId: string) =>
 const unknownPerson = "00000000-0000-0000-0000-000000000000";
 
 describe("a deleted person", () => {
-  test("is gone with properties, ids, cohorts and flag keys; others stay", () => {
+  test("is deleted with properties, ids, cohorts and flag keys; others stay", () => {
     using people = new TestPeople();
     people.apply(set("kim", { plan: "platinum" }), identify("kim", "anon"), set("ann", { plan: "free" }));
     addCohortMembers(people.db, 1, 7, { distinctIds: ["kim", "ann"] });
@@ -41,7 +41,7 @@ describe("a deleted person", () => {
     ).toEqual(["anon", "kim", "person_deleted"]);
   });
 
-  test("comes back empty with the next event of its id", () => {
+  test("is created empty by the next event of its id", () => {
     using people = new TestPeople();
     people.apply(set("kim", { plan: "pro" }));
     people.apply(deletion(people.person("kim")!.uuid, "kim"), event({ distinctId: "kim" }));

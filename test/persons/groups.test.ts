@@ -30,7 +30,7 @@ describe("group types", () => {
     expect(listGroups(people.db, 1, 0).groups).toEqual([]);
   });
 
-  test("a type that came in an earlier step keeps its number", () => {
+  test("a type of an earlier step keeps its number", () => {
     using people = new TestPeople();
     const of = (type: string) => event({ properties: { $groups: { [type]: "x" } } });
     people.applyOneByOne(of("company"), of("company"), of("team"), of("company"));
@@ -175,7 +175,7 @@ describe("groups", () => {
     expect(found.map(({ properties }) => properties.n).sort()).toEqual([1, 2]);
   });
 
-  test("a set that is none leaves the group as it is, and makes no group and no type", () => {
+  test("an invalid set leaves the group unchanged, and creates no group and no type", () => {
     using people = new TestPeople();
     for (const set of ["size", 5, true, ["size"]]) {
       people.apply(group("company", "k", { size: 1 }), group("company", "k", set), group("team", "new", set));

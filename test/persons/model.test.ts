@@ -154,7 +154,7 @@ function check(steps: Step[]): void {
   expect(mirror.persons).toEqual(new Set(expected.map(({ uuid }) => uuid)));
 }
 
-test("any history gives what the model says, however it is cut into batches", () => {
+test("any history has the model's result, however it is split into batches", () => {
   fc.assert(fc.property(fc.array(step, { minLength: 1, maxLength: 30 }), check), { numRuns: 250 });
 });
 

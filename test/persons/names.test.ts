@@ -180,7 +180,7 @@ describe.each<Road>(["parsed", "scanned"])("%s properties", (road) => {
     expect([it.values("mail", "person"), it.values("plan")]).toEqual([["bob@example.com"], ["pro"]]);
   });
 
-  test("the day on which a property was last seen is told, whatever its values", () => {
+  test("the day on which a property was last seen is recorded, for any values", () => {
     using it = prepared(road);
     const register = new DefinitionRecorder(it.db);
     const lastSeen = () =>
@@ -228,7 +228,7 @@ describe.each<Road>(["parsed", "scanned"])("%s properties", (road) => {
   });
 });
 
-test("the started executable keeps and tells them", async () => {
+test("the executable stores and returns them", async () => {
   await using server = await ServerProcess.start();
   await server.batch([
     {

@@ -38,7 +38,7 @@ describe("what a new person has", () => {
 });
 
 describe("survey shown", () => {
-  test("remembers when, unless the event says it", () => {
+  test("stores the time of creation, unless the event contains it", () => {
     using people = new TestPeople();
     const shown = event({ event: "survey shown", properties: { $survey_id: "s" } });
     people.apply(shown);

@@ -27,7 +27,7 @@ test("a reader that closes last leaves no log", () => {
   expect([getSize(path) > 1_000_000, getSize(`${path}-wal`)]).toEqual([true, 0]);
 });
 
-test("whoever reads at this moment is not waited for, and loses nothing", () => {
+test("concurrent readers are not awaited, and lose nothing", () => {
   const { path, writer } = writtenStore();
   const reader = openPeople(path, { readonly: true });
   reader.$client.run("BEGIN");

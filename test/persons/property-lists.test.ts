@@ -29,7 +29,7 @@ const written = (object: Record<string, unknown>, writer = new KeySetWriter(clie
   });
 const lists = () => client.query("SELECT count(*) FROM property_list").values()[0]![0];
 
-test("properties come back as they were, with their names in order", () => {
+test("properties are read as written, with their names in order", () => {
   fc.assert(
     fc.property(fc.dictionary(fc.string({ unit: "grapheme" }), fc.jsonValue(), { maxKeys: 20 }), (object) => {
       const stored = written(object);
@@ -39,7 +39,7 @@ test("properties come back as they were, with their names in order", () => {
   );
 });
 
-test("a row holds no names, and what is twice stands once", () => {
+test("a row contains no names, and repeated ones are stored once", () => {
   const agent = "Mozilla/5.0 (X11; Linux x86_64)";
   const object = { $initial_raw_user_agent: agent, $raw_user_agent: agent, $initial_os: "iOS", $os: "Linux" };
   const stored = written(object);
@@ -49,13 +49,13 @@ test("a row holds no names, and what is twice stands once", () => {
   expect(lists()).toBe(1);
 });
 
-test("a list is known by its names, whichever store it was made in", () => {
+test("a list is identified by its names, in any store", () => {
   const stored = written({ a: 1, b: 2 });
   client.run("DELETE FROM property_list");
   expect(written({ a: 3, b: 4 }).split("\n")[0]).toBe(stored.split("\n")[0]!);
 });
 
-test("some values are read beside the whole, from a row with a list and from one without", () => {
+test("some values are read without the rest, from a row with a list and from one without", () => {
   const object = { $initial_name: "Ann", name: "Ann", age: 5, nothing: null, nested: { a: [1] } };
   const names = ["nested", "name", "email", "age", "nothing", "toString"];
   const values = [{ a: [1] }, "Ann", undefined, 5, null, undefined];
@@ -64,7 +64,7 @@ test("some values are read beside the whole, from a row with a list and from one
     expect(propertiesWith(client, stored, names)).toEqual({ json, values });
 });
 
-test("a row whose list is gone is an error, and no other properties", () => {
+test("a row whose list is missing is an error, and never has other properties", () => {
   expect(() => readProperties(client, "AAAAAAAAAAAAAAAA\n1")).toThrow(
     "Property list AAAAAAAAAAAAAAAA does not exist.",
   );
@@ -97,14 +97,14 @@ describe("what has no list is a JSON object", () => {
     expect(lists()).toBe(keySetsMax);
   });
 
-  test("names whose id is another list's", () => {
+  test("names whose id belongs to another list", () => {
     const [id] = written({ a: 1 }).split("\n");
     client.run("UPDATE property_list SET names = '[\"b\"]' WHERE id = ?", [id!]);
     expect(written({ a: 1 })).toBe('{"a":1}');
   });
 });
 
-test("lists of names are begun again when there are very many", () => {
+test("lists of names restart when there are very many", () => {
   const before = PropertyNames.of(["a", "b"]);
   expect(PropertyNames.of(["a", "b"])).toBe(before);
   for (let index = 0; index < 2_000; index++)
@@ -113,7 +113,7 @@ test("lists of names are begun again when there are very many", () => {
   expect(before.with("c").names).toEqual(["a", "b", "c"]);
 });
 
-test("of a list that grows by itself slots are never those of before", () => {
+test("slots of a growing list are never reused", () => {
   const own = PropertyNames.of(Array.from({ length: 101 }, (_, index) => `n${index}`));
   expect(own.isShared).toBe(false);
   const asked = ["n5", "more"];

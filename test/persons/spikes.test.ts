@@ -87,7 +87,7 @@ describe("a spike", () => {
     expect(people.apply(...burst(21))).toMatchObject([{ kind: "began", baselinePerMinute: 10 }]);
   });
 
-  test("needs the minimum, even when nothing is usual", () => {
+  test("needs the minimum, even with a baseline of zero", () => {
     using people = new TestPeople();
     const traffic = new Traffic(people);
     traffic.run(1, 4);
@@ -97,7 +97,7 @@ describe("a spike", () => {
     expect(traffic.spikes).toHaveLength(1);
   });
 
-  test("says nothing of what is usual while it lasts", () => {
+  test("does not change the baseline while it lasts", () => {
     using people = new TestPeople(quick);
     const traffic = new Traffic(people);
     traffic.run(6, 2);
@@ -121,7 +121,7 @@ describe("a spike", () => {
     expect(traffic.signals).toEqual(["1 began"]);
   });
 
-  test("is not made by historical events, which do not count as usual either", () => {
+  test("is not caused by historical events, which do not count for the baseline either", () => {
     using people = new TestPeople();
     const traffic = new Traffic(people);
     traffic.run(10, 3);
@@ -154,7 +154,7 @@ describe("a spike", () => {
     expect(traffic.spikes.every(({ endedMicros }) => endedMicros !== null)).toBe(true);
   });
 
-  test("that does not end becomes what is usual", () => {
+  test("that does not end becomes the baseline", () => {
     using people = new TestPeople({ ...quick, historyMinutes: 5 });
     const traffic = new Traffic(people);
     traffic.run(6, 6);
@@ -164,7 +164,7 @@ describe("a spike", () => {
     expect(traffic.spikes[0]).toMatchObject({ baselinePerMinute: 200, endedMicros: null });
   });
 
-  test("ends by later events too, when a backlog is caught up with and no tick comes", () => {
+  test("ends by later events too, during a backlog and without a tick", () => {
     using people = new TestPeople(quick);
     const items = (count: number, from: number) =>
       Array.from({ length: count }, (_, index) =>
@@ -179,7 +179,7 @@ describe("a spike", () => {
 });
 
 describe("over a restart", () => {
-  test("what is usual is remembered", () => {
+  test("the baseline is stored", () => {
     using people = new TestPeople();
     const traffic = new Traffic(people);
     traffic.run(500, 4);
@@ -238,7 +238,7 @@ describe("a clock", () => {
 });
 
 describe("counting the most frequent names", () => {
-  test("is exact while there is room, and never off by more than its bound", () => {
+  test("is exact within its capacity, and never off by more than its bound", () => {
     fc.assert(
       fc.property(
         fc.array(fc.integer({ min: 0, max: 30 }), { maxLength: 300 }),

@@ -122,7 +122,7 @@ describe("changes for the event store", () => {
     expect(seen(people).slice(1)).toEqual(["person"]);
   });
 
-  test("name every id that moved and the person that went", () => {
+  test("list every moved id and the merged person", () => {
     using people = new TestPeople();
     people.apply(identify("a", "b"), event({ distinctId: "c" }));
     const { length } = changesAfter(people.db, 0, 100);
@@ -314,7 +314,7 @@ describe("the file", () => {
   });
 });
 
-test("changes are read in portions of so many, or of so many characters of distinct ids", () => {
+test("changes are read in batches, limited by number and by characters of distinct ids", () => {
   using people = new TestPeople();
   people.apply(
     ...Array.from({ length: 10_020 }, (_, index) => event({ distinctId: `${index}-${"x".repeat(90)}` })),

@@ -40,7 +40,7 @@ class CachedPeople extends TestPeople {
   }
 }
 
-test("a name that only a user had who is deleted goes too; others stay", () => {
+test("a name that only a deleted person had is deleted too; others stay", () => {
   using people = new CachedPeople();
   people.apply(set("a", { "ann@example.com": 1 }), set("b", { plan: "pro" }));
   expect(people.lists()).toEqual(["ann@example.com", "plan"]);
@@ -66,7 +66,7 @@ test("also after the first time, a day later", () => {
   expect(people.lists()).toEqual(["two"]);
 });
 
-test("what a step writes meanwhile is used, though the persons it wrote were looked at before", () => {
+test("lists written by a concurrent step are used, even if its persons were checked before", () => {
   using people = new CachedPeople();
   people.apply(set("a", { one: 1 }), set("b", { two: 1 }));
   people.delete("a");
@@ -79,7 +79,7 @@ test("what a step writes meanwhile is used, though the persons it wrote were loo
   expect(people.planOf("b")).toMatchObject({ two: 1, three: 3 });
 });
 
-test("nothing is looked at or taken away while a step is open", () => {
+test("nothing is checked or deleted while a step is open", () => {
   using people = new CachedPeople();
   people.apply(set("a", { one: 1 }));
   people.delete("a");
@@ -92,7 +92,7 @@ test("nothing is looked at or taken away while a step is open", () => {
   expect(people.lists()).toEqual([]);
 });
 
-test("persons are looked at in portions, and those without a list need none", () => {
+test("persons are checked in batches, and those without a list need none", () => {
   using people = new CachedPeople();
   people.apply(set("a", { one: 1 }), set("last", { two: 2 }));
   people.db.$client.run(

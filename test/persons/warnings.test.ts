@@ -52,7 +52,7 @@ describe("warnings", () => {
     ]);
   });
 
-  test("beyond the subjects that are told apart the counts stay exact", () => {
+  test("beyond the limit of subjects the counts stay exact", () => {
     for (const inOneBatch of [true, false]) {
       using people = new TestPeople();
       const notes = Array.from({ length: warningSubjectsMax * 2 }, (_, index) =>

@@ -36,7 +36,7 @@ test("a command asks and is answered, until the server stops", async () => {
   expect(await callControl(folder, "echo")).toBeUndefined();
 });
 
-test("what fails, and what is not known, is told with a hint", async () => {
+test("failed and unknown calls are reported with a hint", async () => {
   const { folder, server } = listening({
     fail: () => {
       throw new NotFoundError("Not found.");

@@ -136,7 +136,7 @@ test("members of the same number have the same name and text", () => {
   expect(repeated).toBeGreaterThan(100);
 });
 
-test("usual objects are not parsed, and share their names", () => {
+test("simple objects are not parsed, and share their names", () => {
   const scanner = new MemberScanner();
   const [one, other] = scanner.read([bytes('{"a":"x","b":12}'), bytes('{ "a" : "y" , "b" : 12 }')]);
   expect(one).not.toBeInstanceOf(ParsedMembers);
@@ -146,7 +146,7 @@ test("usual objects are not parsed, and share their names", () => {
   expect([one!.isText(0, '"x"'), one!.isText(0, '"y"'), one!.isText(1, "12")]).toEqual([true, false, true]);
 });
 
-test("bytes are no characters: a text whose characters look like another one's bytes is another one", () => {
+test("bytes are not characters: texts with equal characters but other bytes differ", () => {
   const scanner = new MemberScanner();
   for (const text of ["é", "größer", "日本", "é".repeat(50)]) {
     const [members] = scanner.read([bytes(JSON.stringify({ text }))]);
@@ -188,7 +188,7 @@ describe("limits", () => {
     expect([seen.size, unnumbered]).toEqual([4, 20_000]);
   });
 
-  test("of a name whose values do not come again only some have numbers, and long ones have none", () => {
+  test("of a name whose values rarely repeat only some have numbers, and long ones have none", () => {
     const scanner = new MemberScanner();
     const texts = Array.from({ length: 1_000 }, (_, n) =>
       JSON.stringify({ own: `value ${n}`, same: n % 7, long: "x".repeat(300) }),
@@ -215,7 +215,7 @@ describe("limits", () => {
     expect(scanner.read([bytes('{"a":1}')])[0]).not.toBeInstanceOf(ParsedMembers);
   });
 
-  test("objects for which there is no room are parsed", () => {
+  test("objects beyond the capacity are parsed", () => {
     const scanner = new MemberScanner();
     const large = bytes(`{"a":"${"x".repeat(scannedBytesMax)}"}`);
     expect(scanner.read([large])[0]).toBeInstanceOf(ParsedMembers);

@@ -24,7 +24,7 @@ afterAll(async () => {
 const ann = { targetingKey: "ann" };
 
 describe("OpenFeature", () => {
-  test("booleans, with what the context says", async () => {
+  test("booleans, by the context", async () => {
     expect(await client.getBooleanValue("always", false, ann)).toBe(true);
     expect(await client.getBooleanValue("never", true, ann)).toBe(false);
     expect(await client.getBooleanValue("pro-plan", true, ann)).toBe(false);
@@ -63,7 +63,7 @@ describe("OpenFeature", () => {
     }
   });
 
-  test("no matching condition set is a reason that the protocol knows", async () => {
+  test("no matching condition set is a reason of the protocol", async () => {
     expect(await client.getBooleanDetails("pro-plan", true, ann)).toMatchObject({
       value: false,
       reason: "UNKNOWN",
@@ -85,7 +85,7 @@ describe("OpenFeature", () => {
     expect([...seen].sort()).toEqual(["default", "first", "second", "third"]);
   });
 
-  test("errors are told by their codes, and the default is used", async () => {
+  test("errors are reported by their codes, and the default is used", async () => {
     expect(await client.getBooleanDetails("nothing", true, ann)).toMatchObject({
       value: true,
       errorCode: "FLAG_NOT_FOUND",
@@ -124,7 +124,7 @@ describe("OpenFeature", () => {
 });
 
 describe("changes, over a real connection", () => {
-  test("are told within a second; an open stream does not hold up the end of the server", async () => {
+  test("are sent within a second; an open stream does not delay the server's stop", async () => {
     await using own = await ServerProcess.start();
     const created = await createSdkFlags(own);
     const answer = await own.post(

@@ -113,7 +113,7 @@ describe("remotely", () => {
     expect(errors).toEqual([]);
   });
 
-  test("who asked for a flag is told to the server, with id, version and request id", async () => {
+  test("evaluations are reported to the server, with id, version and request id", async () => {
     const { posthog, errors } = client();
     await posthog.getFeatureFlag("always", "teller");
     await posthog.flush();
@@ -233,7 +233,7 @@ describe("locally", () => {
 });
 
 describe("events", () => {
-  test("uncompressed, at once, with an own uuid twice: one request each, one event each", async () => {
+  test("uncompressed, immediate, with its own uuid twice: one request each, one event each", async () => {
     const { posthog, errors, requests } = client({ disableCompression: true });
     const uuid = Bun.randomUUIDv7();
     posthog.capture({ distinctId: "c", event: "plainly sent", uuid });

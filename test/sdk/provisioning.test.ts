@@ -161,7 +161,7 @@ describe("flags", () => {
       ],
     ],
   ] as const) {
-    test(`filters with ${name} come back as they were sent`, async () => {
+    test(`filters with ${name} are returned as sent`, async () => {
       const key = `tf-filters-${name.replaceAll(" ", "-")}`;
       const sent = { key, name, active: true, filters: { groups } };
       const { id } = await applied("POST", flags, undefined, sent);
@@ -170,7 +170,7 @@ describe("flags", () => {
     });
   }
 
-  test("variants and payloads come back as they were sent", async () => {
+  test("variants and payloads are returned as sent", async () => {
     const variants = [
       { key: "control", name: "Control", rollout_percentage: 50 },
       { key: "test", rollout_percentage: 50 },

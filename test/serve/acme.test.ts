@@ -235,7 +235,7 @@ describe.skipIf(programs === undefined)("a certificate by ACME", () => {
     expect(existsSync(join(directory.dataDir, "certificates", "certificate.pem"))).toBe(false);
   }, 60_000);
 
-  test("a port that is taken: one line, and the server continues without", async () => {
+  test("a port in use: one line, and the server continues without HTTPS", async () => {
     const other = Bun.serve({ hostname: "127.0.0.1", port: ports.http, fetch: () => new Response("other") });
     try {
       await using server = await ServerProcess.start({ directory, args: settings() });

@@ -156,7 +156,7 @@ test("a lost file without a backup: the loss is accepted by name, events are kep
   expect(await server.eventsWhenStored(301)).toHaveLength(301);
 }, 60_000);
 
-test("a lost file and nothing that says how far entries are numbered: the start fails", async () => {
+test("a lost file and no other record of the last entry: the start fails", async () => {
   const { dataDir } = await filled();
   for (const name of ["people.sqlite", "people.sqlite-wal", "people.sqlite-shm", "last-backup.json"])
     rmSync(join(dataDir, name), { force: true });

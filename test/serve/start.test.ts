@@ -33,7 +33,7 @@ afterAll(() => rmSync(root, { recursive: true, force: true }));
 const serve = (dataDir: string, env: Record<string, string> = {}) =>
   flagkeep(["serve", "--data-dir", dataDir, "--port", "0", "--log-format", "json"], env);
 
-describe("a folder with other things in it is rejected and stays as it is", () => {
+describe("a folder with other files is rejected and unchanged", () => {
   const contents: Record<string, (folder: string) => void> = {
     "a file": (folder) => writeFileSync(join(folder, "notes.txt"), "mine"),
     "a hidden file": (folder) => writeFileSync(join(folder, ".profile"), ""),
@@ -64,7 +64,7 @@ describe("a folder with other things in it is rejected and stays as it is", () =
     });
   }
 
-  test("an empty folder, a new volume, the one of a clone and the rest of a start that was cut off are taken, for the owner only", async () => {
+  test("an empty folder, a new volume, that of a clone and the rest of an interrupted start are used, for the owner only", async () => {
     for (const names of [
       [],
       ["lost+found"],
@@ -83,7 +83,7 @@ describe("a folder with other things in it is rejected and stays as it is", () =
     }
   });
 
-  test("a file in its place is said to be none", async () => {
+  test("a file in its place is rejected", async () => {
     const path = join(root, "file");
     writeFileSync(path, "");
     expect((await serve(path)).stderr).toMatch(/^flagkeep: \S+ is a file, not a folder\. .*\n$/);
@@ -105,7 +105,7 @@ describe("events without flagkeep.sqlite", () => {
     return dataDir;
   };
 
-  test("every command rejects, names the file, says how to restore, and makes none", async () => {
+  test("every command rejects it, names the file and the restore command, and creates none", async () => {
     const dataDir = copy("missing");
     rmSync(join(dataDir, "flagkeep.sqlite"));
     const withArguments = ["99", "x", "y"];
@@ -168,7 +168,7 @@ describe("events without flagkeep.sqlite", () => {
   });
 });
 
-test("the lock cannot be taken away by removing files", async () => {
+test("the lock is not released by removing files", async () => {
   await using server = await ServerProcess.start();
   for (const name of readdirSync(server.dataDir)) {
     if (name.startsWith("lock")) rmSync(join(server.dataDir, name));
@@ -183,7 +183,7 @@ test("the lock cannot be taken away by removing files", async () => {
   expect((await fetch(`${third.url}/_liveness`)).status).toBe(200);
 });
 
-test("a port that is taken: no data directory is created", async () => {
+test("a port in use: no data directory is created", async () => {
   await using server = await ServerProcess.start();
   const dataDir = join(root, "never", "made");
   const { port } = new URL(server.url);
@@ -193,7 +193,7 @@ test("a port that is taken: no data directory is created", async () => {
   expect(existsSync(join(root, "never"))).toBe(false);
 });
 
-test("the greeting with the project's key stays until the first event has come; show-key tells it later", async () => {
+test("the greeting with the project's key is printed until the first event arrives; show-key prints it later", async () => {
   const directory = await initializedDirectory();
   const key = directory.initialized.project.api_key;
   const greeting = ({ logs }: ServerProcess) =>
@@ -240,7 +240,7 @@ describe("DuckDB's library", () => {
     return join(folder, readdirSync(folder)[0]!, "libduckdb.so");
   };
 
-  test("is unpacked at the first start, and again where the copy is corrupt, cut off or gone", async () => {
+  test("is unpacked at the first start, and again where the copy is corrupt, truncated or missing", async () => {
     const directory = await initializedDirectory();
     const start = async () => {
       await using server = await ServerProcess.start({ directory });

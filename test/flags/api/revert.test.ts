@@ -105,7 +105,7 @@ test("the activity log is narrowed by person, time and kind", async () => {
   expect(wrong.status).toBe(400);
 });
 
-test("keys of a member are seen and revoked by whoever has a say over them", async () => {
+test("keys of a member are listed and revoked by users with the permission", async () => {
   using server = new TestServer();
   const organizationId = server.first.organization.id;
   const getKey = (email: string, level: "member" | "admin") => {

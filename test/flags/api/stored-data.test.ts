@@ -21,7 +21,7 @@ const aboutCompany = (key: string, value: string) => ({
 });
 
 describe("persons", () => {
-  test("stored properties count until the request says otherwise", async () => {
+  test("stored properties apply unless the request overrides them", async () => {
     using server = new TestEvaluation();
     server.flag("pro", when([person("plan", "exact", "pro")]));
     server.flag("known", when([person("email", "is_set", "is_set")]));
@@ -112,7 +112,7 @@ describe("groups", () => {
       properties: { $group_type: "company", $group_key: key, $group_set },
     });
 
-  test("stored properties of the named group count until the request says otherwise", async () => {
+  test("stored properties of the named group apply unless the request overrides them", async () => {
     using server = new TestEvaluation();
     server.people.apply(groupEvent("acme", { size: "large" }), groupEvent("7", { size: "large" }));
     server.flag("large", company([aboutCompany("size", "large")]));
@@ -147,7 +147,7 @@ describe("groups", () => {
     expect(await server.values({ distinct_id: "a", groups })).toEqual({ large: true });
   });
 
-  test("without a group the flag is off and says why", async () => {
+  test("without a group the flag is off and the reason says so", async () => {
     using server = new TestEvaluation();
     server.people.apply(groupEvent("acme", {}));
     server.flag("by-company", company([]));
@@ -185,7 +185,7 @@ describe("what is read", () => {
     return seen;
   }
 
-  test("nothing, when no flag looks at persons or groups", async () => {
+  test("nothing, when no flag uses persons or groups", async () => {
     using server = new TestEvaluation();
     server.flag("half", when([], 50));
     await server.values({ distinct_id: "a" });
@@ -194,7 +194,7 @@ describe("what is read", () => {
     expect(seen.texts).toEqual([]);
   });
 
-  test("the person once, however many flags there are; not at all when the request says everything", async () => {
+  test("the person once, for any number of flags; not at all when the request contains everything", async () => {
     using server = new TestEvaluation();
     server.people.apply(set("ann", { plan: "pro" }));
     for (let i = 0; i < 50; i++) server.flag(`flag-${i}`, when([person("plan", "exact", "pro")]));

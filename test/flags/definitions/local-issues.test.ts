@@ -97,7 +97,7 @@ describe("a flag", () => {
       else expect(issues).toEqual([expect.stringContaining(issue)]);
     });
   }
-  test("issues are told once, and at most 20", () => {
+  test("issues are reported once, and at most 20", () => {
     expect(getIssues(flag(50, "f", when([inCohort(1), inCohort(1)])))).toHaveLength(1);
     const many = Array.from({ length: 100 }, (_, id) => inCohort(1_000 + id));
     const issues = getIssues(flag(50, "f", when(many)));
@@ -128,7 +128,7 @@ describe("a flag", () => {
   });
 });
 
-describe("is told", () => {
+describe("is reported", () => {
   let server: ServerProcess;
   beforeAll(async () => {
     server = await ServerProcess.start();

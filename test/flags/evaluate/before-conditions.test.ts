@@ -55,7 +55,7 @@ describe("enrolment decides first", () => {
     expect(short(getResult(superGroups(0), enrolled("true")))).toEqual([false, "super_condition_value", 0]);
     expect(getResult(superGroups(100)).reason.code).toBe("condition_match");
   });
-  test("super groups without properties are none", () =>
+  test("super groups without properties are ignored", () =>
     expect(
       getResult({ ...when([]), super_groups: [{ properties: [], rollout_percentage: 0 }] }).enabled,
     ).toBe(true));
@@ -87,7 +87,7 @@ describe("holdouts", () => {
       "holdout_condition_value",
     ]);
   });
-  test("enrolment comes before", () =>
+  test("enrollment takes precedence", () =>
     expect(
       getResult(
         { ...when([]), ...held, feature_enrollment: true },

@@ -169,7 +169,7 @@ describe("cohorts that cannot be computed fail their flag, and only theirs", () 
     });
   }
 
-  test("a match before the failing condition stands; a mismatch beside the cohort spares it", () => {
+  test("a match before the failing condition applies; a mismatch next to the cohort skips it", () => {
     const set = compileFlagSet(
       [
         flag(1, "before", { groups: [{}, { properties: [inCohort(99)] }] }),

@@ -85,13 +85,13 @@ describe("conditions", () => {
     expect(["control", "test"]).toContain(
       getResult({ groups: [{ variant: "gone" }], ...twoVariants }).variant!,
     ));
-  test("a variant whose key is empty is none, forced or not", () => {
+  test("a variant with an empty key is ignored, forced or not", () => {
     const nameless = { multivariate: { variants: [{ key: "", rollout_percentage: 100 }] } };
     for (const variant of ["", null]) {
       expect(short(getResult({ groups: [{ variant }], ...nameless }))).toEqual([true, "condition_match", 0]);
     }
   });
-  test("a forced variant of a boolean flag is none", () =>
+  test("a forced variant of a boolean flag is ignored", () =>
     expect(short(getResult({ groups: [{ variant: "test" }] }))).toEqual([true, "condition_match", 0]));
   test("shares under 100 leave some without a variant, but on", () => {
     const filters = { ...when([]), multivariate: { variants: [{ key: "a", rollout_percentage: 0 }] } };

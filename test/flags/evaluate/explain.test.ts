@@ -132,7 +132,7 @@ describe("questions without steps", () => {
     }));
 });
 
-test("a failing cohort is told where it fails", () => {
+test("a failing cohort is reported where it fails", () => {
   const broken = compileFlagSet([flag(1, "f", when([inCohort(9)]))], [], []);
   const { result, steps } = explain(broken, request, "f");
   expect(result).toMatchObject({ failed: true, reason: { code: "dependency_not_found_cohort" } });
@@ -142,7 +142,7 @@ test("a failing cohort is told where it fails", () => {
   });
 });
 
-test("enrolment and holdouts are told", () => {
+test("enrollment and holdouts are reported", () => {
   const filters = { ...when([]), feature_enrollment: true, holdout: { id: 3, exclusion_percentage: 100 } };
   const { steps } = explain(compileFlagSet([flag(1, "f", filters)], [], []), request, "f");
   expect(steps!.enrollment).toEqual({ key: "$feature_enrollment/f", found: undefined, isDecisive: false });
@@ -152,7 +152,7 @@ test("enrolment and holdouts are told", () => {
   expect(steps!.conditions).toEqual([]);
 });
 
-test("an explanation never comes to another result than the evaluation", () => {
+test("an explanation always has the result of the evaluation", () => {
   fc.assert(
     fc.property(anyProject, ({ flags, cohorts, groupTypes, requests }) => {
       const project = compileFlagSet(flags, cohorts, groupTypes);

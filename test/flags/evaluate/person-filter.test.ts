@@ -30,7 +30,7 @@ describe("filters on a person", () => {
       expect(filter.matches({ properties, staticCohortIds: new Set([2]) })).toBe(expected);
     });
   }
-  test("a cohort that does not exist is told", () => {
+  test("a cohort that does not exist is reported", () => {
     expect(compileSubjectFilter([inCohort(9)], { ...clock, cohorts }).problem?.code).toBe(
       "dependency_not_found_cohort",
     );

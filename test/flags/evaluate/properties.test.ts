@@ -55,7 +55,7 @@ describe("a person's properties", () => {
     expect(new PersonView("u", {}, undefined).get("__proto__")).toBeUndefined();
   });
 
-  test("a group's key comes from the request, overrides win over stored values", () => {
+  test("a group's key is from the request, overrides take precedence over stored values", () => {
     const group = new GroupView("acme", { $group_key: "old", plan: "free", size: 3 }, { plan: null });
     expect([group.get("$group_key"), group.get("plan"), group.get("size"), group.get("x")]).toEqual([
       "acme",
@@ -350,7 +350,7 @@ describe("hostile values take no time and throw nothing", () => {
   }
 });
 
-test("a filter without a type is about whom its condition is about", () => {
+test("a filter without a type has the type of its condition", () => {
   const set = compileFlagSet(
     [
       flag(1, "person", when([{ key: "a", value: "1" }])),
@@ -367,7 +367,7 @@ test("a filter without a type is about whom its condition is about", () => {
   expect([...evaluate(set, request).results.values()].map(({ enabled }) => enabled)).toEqual([true, true]);
 });
 
-test("values are told apart from their texts only by the contract's rules", () => {
+test("values and their texts differ only by the contract's rules", () => {
   const set = compileFlagSet([flag(1, "f", when([person("n", "exact", ["7"])]))], [], []);
   const value = (n: Json) =>
     clientValue(evaluate(set, requestFor("u", { personPropertyOverrides: { n } })).results.get("f")!);

@@ -7,7 +7,7 @@ import { requestFor } from "../make.ts";
 
 const noFlags = {} as FlagSet;
 
-test("a property is looked up once, also one that there is not, and a filter asked once", () => {
+test("a property is looked up once, even if missing, and a filter evaluated once", () => {
   let looks = 0;
   let tests = 0;
   const properties = {

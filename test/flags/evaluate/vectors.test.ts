@@ -69,7 +69,7 @@ describe("relative dates", () => {
     });
   }
   for (const text of relativeDates.unreadable) {
-    test(`${text} is none`, () => expect(parseRelativeDate(text)).toBeUndefined());
+    test(`${text} is invalid`, () => expect(parseRelativeDate(text)).toBeUndefined());
   }
   for (const text of relativeDates.readableToo) {
     test(`${text} is one`, () => expect(parseRelativeDate(text)).toBeDefined());

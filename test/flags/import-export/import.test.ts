@@ -42,7 +42,7 @@ const withoutFirst = (document: FlagDocument) => ({
 
 describe("a whole project", () => {
   for (const format of ["yaml", "json"] as const) {
-    test(`goes to another one through ${format}, and the second import changes nothing`, () => {
+    test(`is copied to another one as ${format}, and the second import changes nothing`, () => {
       using projects = new TwoProjects();
       projects.fill();
       const document = projects.document(1, company, true);
@@ -83,7 +83,7 @@ describe("a whole project", () => {
     });
   }
 
-  test("ids are those of the project it went to", () => {
+  test("ids are those of the target project", () => {
     using projects = new TwoProjects();
     projects.fill();
     projects.import(projects.document(1, company, true));
@@ -97,7 +97,7 @@ describe("a whole project", () => {
     expect(base.tags).toEqual(["a", "b"]);
   });
 
-  test("a cohort that was deleted is named, so that its id is not taken for another one's", () => {
+  test("a deleted cohort is exported by name, so that its id is not mistaken for another one's", () => {
     using projects = new TwoProjects();
     const deleted = projects.cohort(1, "Gone", {
       properties: { type: "AND", values: [person("a", "exact", "b")] },
@@ -135,7 +135,7 @@ describe("a whole project", () => {
     ]);
   });
 
-  test("is written down by whom and how", () => {
+  test("is logged with author and trigger", () => {
     using projects = new TwoProjects();
     projects.import({
       flagkeep_flags: 1,
@@ -155,7 +155,7 @@ describe("a whole project", () => {
 });
 
 describe("a change", () => {
-  test("is told in a dry run, which changes nothing, then done", () => {
+  test("is reported by a dry run, which changes nothing, then done", () => {
     using projects = new TwoProjects();
     projects.fill();
     projects.import(projects.document(1, company, true));
@@ -192,7 +192,7 @@ describe("a change", () => {
     ]);
   });
 
-  test("members that the file leaves out go back to their usual value", () => {
+  test("members that the file omits get their default", () => {
     using projects = new TwoProjects();
     projects.flag(2, "full", {
       name: "x",
@@ -293,7 +293,7 @@ describe("secret payloads", () => {
     expect(JSON.stringify(differences)).not.toMatch(/s3cret|n3w/);
   });
 
-  test("that become secret leave the activity; the remark says where they may remain", () => {
+  test("that become secret are removed from the activity; a message says where they may remain", () => {
     using projects = new TwoProjects();
     projects.flag(2, "plain", {
       isRemoteConfiguration: true,

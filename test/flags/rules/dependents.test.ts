@@ -33,7 +33,7 @@ test("dependents are the active flags that refer to a flag directly", () => {
   expect(getDependents(6, all)).toEqual([]);
 });
 
-test("flags of a cohort look at it in any part of their filters, or through other cohorts, also in circles", () => {
+test("flags of a cohort use it in any part of their filters, or through other cohorts, also in cycles", () => {
   const inner = (id: number, ...of: number[]) =>
     cohort(id, { type: "OR", values: [{ type: "AND", values: of.map((one) => inCohort(one)) }] });
   const cohorts = [inner(1), inner(2, 1), inner(3, 4), inner(4, 3), inner(5)];

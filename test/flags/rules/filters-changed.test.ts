@@ -50,7 +50,7 @@ describe("filters of a changed flag", () => {
     });
   });
 
-  test("groups may be taken away", () => {
+  test("groups may be removed", () => {
     const cleared = filtersOfChangedFlag({ groups: null }, stored, context({ flagId: 20 }));
     expect(cleared).toEqual({ ...stored, groups: null });
   });
@@ -73,7 +73,7 @@ describe("filters of a changed flag", () => {
   });
 });
 
-describe("a rollout percentage beside the filters", () => {
+describe("a rollout percentage next to the filters", () => {
   const conditions = [person("a", "exact", "b")];
   const one = when(conditions, 40);
   const two = { groups: [{ rollout_percentage: 1 }, { rollout_percentage: 2 }] };

@@ -67,7 +67,7 @@ describe("tags", () => {
     expect(contexts({ evaluation_contexts: [] }, independent)).toEqual([]);
     expect(contexts({ tags: [], evaluation_contexts: ["a", "web"] }, independent)).toEqual(["a", "web"]);
   });
-  test("of the two names the one that says something new is taken, the newer one first", () => {
+  test("of the two names the changed one applies, the newer one first", () => {
     const independent = { tags: ["a", "b"], evaluationTags: ["a", "web"] };
     const both = (evaluation_tags: string[], evaluation_contexts: string[]) =>
       changedTags({ tags: ["a", "b"], evaluation_tags, evaluation_contexts }, independent).evaluationTags;

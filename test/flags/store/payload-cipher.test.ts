@@ -12,7 +12,7 @@ const stored = (server: TestServer): string =>
     .filters;
 
 describe("secret payloads", () => {
-  test("are nowhere in the store and come back in clear", async () => {
+  test("are nowhere in the store and are decrypted on request", async () => {
     using server = secretServer();
     const filters = { payloads: { true: '{"password":"hunter2"}' } };
     const created = await server.ask("POST", flagsPath, { body: { key: "a", ...secretText, filters } });
@@ -117,7 +117,7 @@ describe("secret payloads", () => {
     expect((await edit({ is_remote_configuration: false, has_encrypted_payloads: false })).status).toBe(200);
   });
 
-  test("a public payload that looks sealed is left alone", async () => {
+  test("a public payload that resembles an encrypted one is unchanged", async () => {
     using server = secretServer();
     const filters = { groups: [{}], payloads: { true: '"sealed:AAAA"' } };
     await server.ask("POST", flagsPath, { body: { key: "a", filters } });

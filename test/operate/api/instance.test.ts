@@ -27,7 +27,7 @@ async function finished(id: string) {
   }, "the job is done");
 }
 
-test("status and doctor say what the commands say", async () => {
+test("status and doctor return what the commands print", async () => {
   const status = await read("/api/instance/status/");
   expect(status).toMatchObject({ running: true, state: "ready", url: server.url });
   const [one, two] = await Promise.all([read("/api/instance/doctor/"), read("/api/instance/doctor/")]);
@@ -73,7 +73,7 @@ test("a backup is created, verified, fetched, and deleted", async () => {
   expect((await server.api(`${backups}${name}/`, { method: "DELETE" })).status).toBe(404);
 });
 
-test("a destination that cannot be read is told in its own words", async () => {
+test("an unreadable destination is reported with its own message", async () => {
   await using s3 = await TestS3.start();
   const place = "s3://not-there/backups";
   const through = ["env", ...Object.entries(s3Environment).map(([name, value]) => `${name}=${value}`)];
@@ -114,7 +114,7 @@ test("no name leads out of the destination", async () => {
   expect(existsSync(join(server.dataDir, "flagkeep.sqlite"))).toBe(true);
 });
 
-test("only operators look after the server, and are asked again before a backup leaves or goes", async () => {
+test("only operators manage the server, and re-authenticate before a backup is downloaded or deleted", async () => {
   const browser = new Browser(server.url);
   await browser.setUp(server.initialized.console_url);
   expect((await browser.ask("GET", "/api/instance/status/")).status).toBe(200);
@@ -143,7 +143,7 @@ test("only operators look after the server, and are asked again before a backup 
   }
 });
 
-test("a job that fails says why; one runs at a time, and twenty are remembered", async () => {
+test("a failed job reports the reason; one runs at a time, and twenty are listed", async () => {
   const jobs = new Jobs();
   const now = new Date();
   const run = async (script: string) => {

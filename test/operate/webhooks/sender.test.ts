@@ -223,7 +223,7 @@ describe("crashes and stops", () => {
     expect([uuids.length, new Set(uuids).size]).toEqual([2, 1]);
   });
 
-  test("a result that cannot be stored does not repeat the request at once", async () => {
+  test("a result that cannot be stored does not repeat the request immediately", async () => {
     using it = new SenderSetup();
     it.hook();
     it.queue();

@@ -65,7 +65,7 @@ describe.each(["realtime", "historical"] as const)("in the %s lane", (lanes) => 
     }
   });
 
-  test("merges that are applied at once give others: the comparison finds it", () => {
+  test("merges applied immediately have other results: the comparison detects it", () => {
     const count = 1_000;
     expect(
       differing(count, { ...defaults, withUnset: false, lanes }, "at-once").length / count,

@@ -45,7 +45,7 @@ describe("size", () => {
     expect(bag.rejections).toBe(1);
   });
 
-  test("exactly the limit fits, one byte more does not; making room helps", () => {
+  test("exactly the limit fits, one byte more does not; removing values makes it fit", () => {
     const bag = new PropertyState();
     const text = "é".repeat((propertyBytesMax - '{"a":"","b":0}'.length) / 2);
     bag.set("a", json(text), live(1));
@@ -136,7 +136,7 @@ describe("times", () => {
     }
   });
 
-  test("a name that comes back has its new time", () => {
+  test("a name that is set again has its new time", () => {
     const bag = new PropertyState();
     bag.set("a", json(1), live(5));
     bag.set("a", json(2), live(9));
@@ -146,7 +146,7 @@ describe("times", () => {
     expect(getValues(stored(bag))).toEqual({ a: 4 });
   });
 
-  test("only so many unset names are remembered, those with the latest times", () => {
+  test("a limited number of unset names is stored, those with the latest times", () => {
     const bag = new PropertyState();
     for (let index = 0; index < unsetNamesMax + 5; index += 1) bag.unset(`n${index}`, live(index));
     bag.unset("x".repeat(401), live(1e9));
@@ -193,7 +193,7 @@ describe("times", () => {
   });
 });
 
-test("a value that comes again is no change, whatever the order of its members; its time is", () => {
+test("a repeated value is no change, in any order of its members; its time is", () => {
   const bag = new PropertyState();
   bag.set("a", '{"x":1,"y":[2]}', live(1));
   bag.set("b", '"1"', live(1));

@@ -84,7 +84,7 @@ describe("merges", () => {
     return value(target);
   };
 
-  test("what was before goes by the target, what is later by its number", () => {
+  test("earlier writes follow the target, later ones their number", () => {
     expect(merged(after({ number: 1 }), after({ number: 2 }), {})).toBe("1");
     expect(merged(after({ number: 1 }), after({ number: 12 }), {})).toBe("12");
     expect(merged(after({ number: 12 }), after({ number: 2 }), {})).toBe("12");

@@ -101,7 +101,7 @@ describe("shapes by route and version", () => {
     });
   }
 
-  test("a UUID in X-Request-Id comes back, anything else does not", async () => {
+  test("a UUID in X-Request-Id is returned, anything else is not", async () => {
     const id = "0192d6a1-7b1e-7c3a-9d4f-aabbccddeeff";
     const body = { distinct_id: "a" };
     expect((await server.ask(body, "/flags/?v=2", { "x-request-id": id })).requestId).toBe(id);
@@ -233,7 +233,7 @@ describe("which flags are in the answer", () => {
 });
 
 describe("failures of single flags", () => {
-  test("a cohort that does not exist: failed, and the answer says that it is partial", async () => {
+  test("a cohort that does not exist: failed, and the response is marked as partial", async () => {
     using own = new TestEvaluation();
     const cohortId = own.cohort({ name: "c", filters: { properties: { type: "AND", values: [] } } });
     own.flag("plain", when([]));

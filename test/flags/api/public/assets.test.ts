@@ -114,7 +114,7 @@ describe("the browser library", () => {
     });
   }
 
-  test("goes out compressed to whoever takes it so", async () => {
+  test("is compressed for clients that accept it", async () => {
     const packed = await get("/static/array.js", { "accept-encoding": "br, gzip" });
     expect(packed.headers.get("content-encoding")).toBe("gzip");
     expect(packed.headers.get("vary")).toContain("Accept-Encoding");
@@ -154,7 +154,7 @@ describe("the browser library", () => {
     });
   }
 
-  test("comes with its license", async () => {
+  test("includes its license", async () => {
     const response = await get("/static/LICENSE.txt");
     expect(response.headers.get("content-type")).toStartWith("text/plain");
     expect(await response.text()).toBe(readFileSync("node_modules/posthog-js/LICENSE", "utf8"));

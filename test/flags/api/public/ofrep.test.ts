@@ -108,7 +108,7 @@ describe("one flag", () => {
     ["a list", "always", "[]", 400, "PARSE_ERROR"],
     ["nothing", "always", "", 400, "PARSE_ERROR"],
   ];
-  test("what cannot be read is told in words about the body", async () => {
+  test("an unreadable body is reported with a message about it", async () => {
     const said = async (sent: string) => (await ask(`${ofrepPath}/always`, sent)).body.errorDetails;
     expect(await said("")).toBe("the body is empty: send a JSON object");
     expect(await said('{"context":')).toBe("the body is not JSON: Unexpected EOF");
@@ -253,7 +253,7 @@ describe("changes", () => {
   const open = (own: TestEvaluation, headers: Record<string, string> = {}, path?: string) =>
     own.send(path ?? `${EVENTS}?key=${own.token}`, { method: "GET", headers });
 
-  test("the answer with all flags says where they are told, and each change is told once", async () => {
+  test("the response with all flags names the event stream, and each change is sent once", async () => {
     using own = new TestEvaluation();
     const flag = own.flag("a", when([]));
     const all = await own.send(ofrepPath, {
@@ -276,7 +276,7 @@ describe("changes", () => {
     await reader.cancel();
   });
 
-  test("who comes back is told what it missed, and nothing when it missed nothing", async () => {
+  test("a reconnecting client gets what it missed, and nothing if it missed nothing", async () => {
     using own = new TestEvaluation();
     const flag = own.flag("a", when([]));
     const first = (await open(own)).body!.getReader();

@@ -251,7 +251,7 @@ describe.each(Object.entries(products))("%s", (_, { flag, file }) => {
     expect([read.flag("good").active, read.flag("f").active]).toEqual([true, true]);
   });
 
-  test("whatever stands at one place of a flag, it is read or reported, and the other flags are imported", () => {
+  test("any value at any place of a flag is read or reported, and the other flags are imported", () => {
     const places = fc.array(fc.tuple(fc.constantFrom(...paths), junk), { minLength: 1, maxLength: 2 });
     fc.assert(
       fc.property(places, (changes) => {
@@ -272,7 +272,7 @@ describe.each(Object.entries(products))("%s", (_, { flag, file }) => {
   });
 });
 
-test("whatever stands at one place of a file, nothing is thrown", () => {
+test("any value at any place of a file throws nothing", () => {
   const files = Object.values(products).map(({ flag, file }) =>
     file({ good: withoutDependencies(flag), f: flag }),
   );

@@ -173,7 +173,7 @@ describe("LaunchDarkly", () => {
     }
   }
 
-  test("what has no counterpart is told, and the flag is switched off", () => {
+  test("unsupported parts are reported, and the flag is turned off", () => {
     const rule = {
       clauses: [{ attribute: "x", op: "in", values: [1], contextKind: "company" }],
       variation: 0,

@@ -111,7 +111,7 @@ describe("PostHog", () => {
     ]);
   });
 
-  test("a page that is not all of them says so", () => {
+  test("an incomplete page of flags is reported", () => {
     const page = {
       next: "https://posthog.example/api/projects/1/feature_flags/?offset=100",
       results: [flag(1, "a", forAll)],

@@ -12,7 +12,7 @@ test("files of no product are no files of one, whatever is in them", () => {
   expect(readVendorFile({ flagkeep_flags: 1, flags: [], cohorts: [] })).toBeUndefined();
 });
 
-test("whatever stands in the members of a product's file, it is read or told", () => {
+test("any values in the members of a product's file are read or reported", () => {
   const key = fc.constantFrom(
     "key",
     "name",
