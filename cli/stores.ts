@@ -268,7 +268,7 @@ export function osUserAuthor() {
 }
 
 /** Undefined for a uid without a name, as in a container. */
-export function userName(uid: number): string | undefined {
+function userName(uid: number): string | undefined {
   try {
     for (const line of readFileSync("/etc/passwd", "utf8").split("\n")) {
       const [name, , id] = line.split(":");

@@ -32,7 +32,7 @@ import { create } from "./backup-create.ts";
 import { drill } from "./backup-drill.ts";
 import { restore } from "./backup-restore.ts";
 
-export const list = backupCommand(new Command("list"), destinationSettings, Type.Array(ListedBackup))
+const list = backupCommand(new Command("list"), destinationSettings, Type.Array(ListedBackup))
   .description("List the backups of a destination, newest first.")
   .argument("[dest]", "folder or s3://bucket/prefix; default: the setting backup-destination", fileName)
   .addHelpText(
@@ -85,7 +85,7 @@ const PrunedBackups = strictObject({
   dry_run: Type.Boolean(),
 });
 
-export const prune = backupCommand(new Command("prune"), destinationSettings, PrunedBackups)
+const prune = backupCommand(new Command("prune"), destinationSettings, PrunedBackups)
   .description("Delete old backups; a backup that any rule keeps, and the newest one, are kept.")
   .argument("[dest]", "folder or s3://bucket/prefix; default: the setting backup-destination", fileName)
   .option("--keep-last <n>", "number of most recent backups to keep", count)
@@ -152,7 +152,7 @@ const VerifiedBackup = strictObject({
   parts: manifestMembers.parts,
 });
 
-export const verify = backupCommand(new Command("verify"), sourceSettings, VerifiedBackup)
+const verify = backupCommand(new Command("verify"), sourceSettings, VerifiedBackup)
   .description("Verify a backup: extract it to a temporary folder and open its stores.")
   .argument("<backup>", "file or s3://bucket/key", fileName)
   .option(

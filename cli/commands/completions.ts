@@ -5,7 +5,7 @@ import { inSingleQuotes } from "../../src/lib/terminal-text.ts";
 import { run } from "../output.ts";
 import { withUnusedDataDir } from "../settings.ts";
 
-export const shells = ["bash", "zsh", "fish"] as const;
+const shells = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof shells)[number];
 
 /** What may follow at one position of the command line. */
@@ -25,7 +25,7 @@ interface Word {
   description: string;
 }
 
-export function completionScript(program: Command, shell: Shell): string {
+function completionScript(program: Command, shell: Shell): string {
   const positions = getLocations(program, "");
   return { bash, zsh, fish }[shell](positions);
 }

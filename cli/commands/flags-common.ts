@@ -5,7 +5,6 @@ import type { TSchema } from "@sinclair/typebox";
 import { type Command, InvalidArgumentError } from "commander";
 import type { Flag, FlagAnswer } from "../../src/flags/fields.ts";
 import { getGroups } from "../../src/flags/rules/types.ts";
-import { findFlagByKey } from "../../src/flags/store/flag.ts";
 import { parseExactJson } from "../../src/lib/json/exact.ts";
 import { isJsonObject, type JsonObject } from "../../src/lib/json/value.ts";
 import { FlagNotFoundError } from "../../src/operations/flag-argument.ts";
@@ -17,12 +16,11 @@ import { FlagStores } from "../operations/flag-stores.ts";
 import { type CallOptions, withServer } from "../operations/server.ts";
 import { positiveInteger } from "../output.ts";
 import { withSettings } from "../settings.ts";
-import type { ProjectStores } from "../stores.ts";
 
 export type CommonOptions = CallOptions;
 
 /** Adds the options that all these commands have. */
-export const withProjectAndJson = (command: Command, shape: TSchema): Command =>
+const withProjectAndJson = (command: Command, shape: TSchema): Command =>
   withJson(withSettings(command, ["data-dir"]), shape).option(
     "--project <id>",
     "project id; optional if there is one project",
@@ -49,13 +47,6 @@ export async function flagByKey(caller: Caller, key: string): Promise<FlagAnswer
 }
 
 export const withConfirm = (command: Command): Command => command.option("--confirm", confirmHelp);
-
-/** @throws {FlagNotFoundError} */
-export function getFlag({ metadata, project }: ProjectStores, key: string): Flag {
-  const flag = findFlagByKey(metadata.db, project.id, key);
-  if (flag === undefined) throw new FlagNotFoundError(key);
-  return flag;
-}
 
 /** `12.5` or `12.5%` */
 export function percentage(text: string): number {

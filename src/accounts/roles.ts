@@ -60,17 +60,6 @@ export function findRole(db: Reading, organizationId: string, id: string): Role 
   return row && withMembers(db, [row])[0];
 }
 
-/** Letter case is ignored. @throws {NotFoundError} */
-export function getRoleByName(db: Reading, organizationId: string, name: string): Role {
-  const row = db
-    .select()
-    .from(role)
-    .where(and(eq(role.organizationId, organizationId), eq(role.name, name.trim())))
-    .get();
-  if (!row) throw new NotFoundError(`Role ${name} does not exist.`);
-  return withMembers(db, [row])[0]!;
-}
-
 /** For responses that embed many roles. */
 export function rolesById(db: Reading, ids: readonly string[]): Map<string, Role> {
   if (ids.length === 0) return new Map();

@@ -61,7 +61,7 @@ export async function startMigration(postgres: Postgres, id: string): Promise<vo
 }
 
 /** @returns the ID of the unfinished migration */
-export async function pendingMigration(postgres: Postgres): Promise<string | undefined> {
+async function pendingMigration(postgres: Postgres): Promise<string | undefined> {
   const [row] = await postgres.run((sql) => sql`SELECT value FROM flagkeep.secret WHERE name = ${mark}`);
   return row?.value;
 }

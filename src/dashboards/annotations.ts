@@ -17,7 +17,7 @@ export type AnnotationFields = Pick<
 >;
 
 /** Annotations per project, without deleted ones. */
-export const annotationsMax = 5_000;
+const annotationsMax = 5_000;
 export const contentLengthMax = 400;
 const nameLengthMax = 60;
 

@@ -14,7 +14,7 @@ import type { JsonObject } from "../lib/json/value.ts";
 import { type Dashboard, findDashboard, findInsight, type Insight } from "./store.ts";
 
 /** Links per project. */
-export const shareLinksMax = 200;
+const shareLinksMax = 200;
 
 type Row = typeof shareLink.$inferSelect;
 export type ShareLink = Omit<Row, "hash" | "passwordHash"> & { hasPassword: boolean };

@@ -4,7 +4,7 @@ import { webProperties } from "../events/web/property-columns.ts";
 import type { PeopleDb } from "../persons/open.ts";
 
 /** Maximum number of properties of experiments; further ones get a column only by their use. */
-export const experimentPropertiesMax = 50;
+const experimentPropertiesMax = 50;
 
 let ofExperiments: readonly string[] = [];
 

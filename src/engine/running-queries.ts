@@ -37,7 +37,7 @@ export class QueryMemoryExceededError extends AppError {
 }
 
 /** The query was cancelled because its temporary files reached their limit. */
-export class QuerySpillExceededError extends AppError {
+class QuerySpillExceededError extends AppError {
   readonly code = "query_memory";
   constructor(limitBytes: number, cause?: MemoryCause) {
     super(

@@ -11,7 +11,7 @@ export const pinIntervalMs = 10_000;
 const nameLengthMax = 200;
 
 /** The properties of events that the results of launched experiments read; those of the flag first. */
-export function experimentProperties(db: Reading): string[] {
+function experimentProperties(db: Reading): string[] {
   const names = new Set<string>();
   const launched = launchedExperiments(db);
   if (launched.length === 0) return [];

@@ -272,7 +272,7 @@ function exposuresBody(
 }
 
 /** Cumulative exposures by day of the project's time zone. */
-export function exposureSeries(
+function exposureSeries(
   counts: ExperimentSums["exposures"],
   variants: readonly string[],
   { project }: Pick<ComputeOptions, "project">,

@@ -31,7 +31,7 @@ export interface FailedRequest {
 }
 
 /** Codes of temporary errors: the client should retry. The values are the documentation. */
-export const retryableCodes: Readonly<Record<string, string>> = {
+const retryableCodes: Readonly<Record<string, string>> = {
   engine_unavailable: "the event store is opening",
   events_unreachable: "ClickHouse does not respond",
   query_timeout: "the query exceeded the time limit",

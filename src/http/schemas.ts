@@ -121,7 +121,7 @@ export const pageExample = (description: string, schema: TSchema, example: unkno
 });
 
 /** The query of every list. */
-export const PageQuery = object({
+const PageQuery = object({
   limit: optional(int({ description: "Page size; default: 100.", default: 100 })),
   offset: optional(int({ description: "Number of records to skip.", default: 0 })),
 });

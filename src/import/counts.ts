@@ -53,7 +53,7 @@ export function formatWarnings({ warnings }: Pick<ImportCounts, "warnings">): st
 }
 
 /** Names counted separately; the rest is counted as `other`. */
-export const countedNamesMax = 1_000;
+const countedNamesMax = 1_000;
 const others = "other";
 
 export function emptyCounts(): ImportCounts {
@@ -79,7 +79,7 @@ export function addCounts(to: ImportCounts, more: Partial<ImportCounts>): void {
 }
 
 /** Adds to `to` in place. Names come from the source: any name is ordinary. */
-export function addNames(to: Record<string, number>, more: Readonly<Record<string, number>>): void {
+function addNames(to: Record<string, number>, more: Readonly<Record<string, number>>): void {
   for (const [name, times] of Object.entries(more)) addName(to, name, times);
 }
 

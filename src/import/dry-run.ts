@@ -5,7 +5,7 @@ import { addName } from "./counts.ts";
 import { parseJsonString } from "./read/json-text.ts";
 
 /** Records shown as the events that they would become. */
-export const shownRecordsMax = 3;
+const shownRecordsMax = 3;
 
 export interface TimeSpan {
   first: string;

@@ -95,7 +95,7 @@ interface Recognized {
  * @param samples the first records.
  * @throws {UnreadableFileError}
  */
-export function assertEvents(
+function assertEvents(
   { content: { name }, fields }: Recognized,
   found: ReturnType<typeof detectFormat>,
   samples: readonly ReadRecord[],
@@ -118,7 +118,7 @@ const membersShown = 20;
 const nameLengthMax = 60;
 
 /** @param record the first one, as `--map` has changed it. */
-export function describeUnrecognized(name: string, record: JsonObject): string {
+function describeUnrecognized(name: string, record: JsonObject): string {
   const members = Object.keys(record);
   const listed = members.slice(0, membersShown).map(shortened).join(", ");
   const more = members.length > membersShown ? ` and ${members.length - membersShown} more` : "";

@@ -29,7 +29,7 @@ export class ImportFileChangedError extends AppError {
 }
 
 /** The interrupted import read the records with other options: the rest would not fit what is loaded. */
-export class ImportOptionsChangedError extends AppError {
+class ImportOptionsChangedError extends AppError {
   readonly code = "import_options_changed";
   override readonly hint = "Repeat these options, or run the import without --resume.";
   constructor(names: readonly string[]) {

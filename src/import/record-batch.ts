@@ -208,7 +208,7 @@ function getRecord(item: LineItem): Reject["record"] {
 
 type Omission = Pick<MappedRecord, "omitted" | "leftOut" | "warnings">;
 
-export class Omissions {
+class Omissions {
   private readonly list: {
     line: number;
     names: readonly string[];

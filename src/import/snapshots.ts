@@ -24,7 +24,7 @@ import type { FinishedEvent } from "./map/to-events.ts";
 import type { Resolved } from "./send-resolved.ts";
 
 /** Why a row with a newer version elsewhere is left out. */
-export const supersededReason = "superseded";
+const supersededReason = "superseded";
 /** Why a row that assigns a placeholder ID to a person is left out. */
 const placeholderReason = "placeholder id of a person";
 

@@ -235,7 +235,7 @@ function getFacts(
 }
 
 /** The journal entries of all items. */
-export async function payloadLines(
+async function payloadLines(
   { items, isHistorical }: Payload,
   project: CaptureProject,
   facts: RequestFacts,

@@ -10,7 +10,7 @@ import { type EntryJson, entryStart, Lines } from "./entry.ts";
 const newline = 0x0a;
 const zero = 0x30;
 /** The most digits of a safe integer. */
-export const digitsMax = 16;
+const digitsMax = 16;
 
 /** Start of a line up to the entry, by number of digits. */
 const starts = Array.from({ length: digitsMax + 1 }, (_, digits) =>

@@ -15,7 +15,7 @@ export type StoreUsage = Omit<DiskUse, keyof FolderUsage>;
 /** Entries per event loop tick: about a millisecond. */
 const entriesPerTurn = 200;
 /** Further entries are not counted: four terabytes of incremental backups have as many. */
-export const entriesMax = 1_000_000;
+const entriesMax = 1_000_000;
 /** Cache lifetime of folder sizes, which every console page requests. */
 const retainedMs = 10_000;
 

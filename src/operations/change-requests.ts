@@ -116,7 +116,7 @@ function getBodies({ stores, project }: Context, requests: readonly ChangeReques
   return requests.map((request) => changeRequestBody(db, request, keys, getAffected));
 }
 
-export const listAllRequests = listOperation({
+const listAllRequests = listOperation({
   id: "change_requests.list",
   on: "project",
   scope: "feature_flag:read",

@@ -77,7 +77,7 @@ export const listAllCohorts = listOperation({
   },
 });
 
-export const createNewCohort = operation({
+const createNewCohort = operation({
   id: "cohorts.create",
   on: "project",
   scope: "cohort:write",
@@ -96,7 +96,7 @@ export const createNewCohort = operation({
   run: (context: WriteContext, { body }) => createFromBody(context.stores, getActor(context), body),
 });
 
-export const getOneCohort = operation({
+const getOneCohort = operation({
   id: "cohorts.get",
   on: "project",
   scope: "cohort:read",
@@ -112,7 +112,7 @@ export const getOneCohort = operation({
 
 const CohortChange = object({ id: int(), ...CohortInput.properties });
 
-export const updateOneCohort = operation({
+const updateOneCohort = operation({
   id: "cohorts.update",
   on: "project",
   scope: "cohort:write",
@@ -127,7 +127,7 @@ export const updateOneCohort = operation({
   run: (context: WriteContext, input) => update(context, input, true),
 });
 
-export const replaceOneCohort = operation({
+const replaceOneCohort = operation({
   id: "cohorts.replace",
   on: "project",
   scope: "cohort:write",

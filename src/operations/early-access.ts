@@ -132,7 +132,7 @@ const featureArgument: CommandArgument = {
   lookup: byName,
 };
 
-export const listAllFeatures = listOperation({
+const listAllFeatures = listOperation({
   id: "features.list",
   on: "project",
   scope: "early_access_feature:read",

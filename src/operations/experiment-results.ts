@@ -27,7 +27,7 @@ import {
 } from "./experiment-list.ts";
 import { operation } from "./operation.ts";
 
-export const ResultsBody = named(
+const ResultsBody = named(
   "ExperimentResults",
   object({
     experiment_id: int(),

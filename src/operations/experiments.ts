@@ -76,7 +76,7 @@ const createNewExperiment = operation({
     body(context, createExperiment(context.stores, getExperimentActor(context), input)),
 });
 
-export const getOneExperiment = operation({
+const getOneExperiment = operation({
   id: "experiments.get",
   on: "project",
   scope: "experiment:read",

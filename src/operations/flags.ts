@@ -73,7 +73,7 @@ export const createNewFlag = operation({
   },
 });
 
-export const getFlag = operation({
+const getFlag = operation({
   id: "flags.get",
   on: "project",
   scope: "feature_flag:read",

@@ -137,7 +137,7 @@ const summarize = ({ user, level, is_active: isActive }: MemberRecord) =>
   `${user.email} is ${level === membershipLevels.member ? "a" : "an"} ${levelName(level)}${isActive ? "" : ", inactive"}.`;
 const linkHint = "The link works once, for 24 hours:";
 
-export const addNewMember = operation({
+const addNewMember = operation({
   id: "members.create",
   on: "organization",
   scope,
@@ -180,7 +180,7 @@ export const addNewMember = operation({
 
 const byUuid = object({ uuid: uuid() });
 
-export const getOneMember = operation({
+const getOneMember = operation({
   id: "members.get",
   on: "organization",
   scope: "organization_member:read",
@@ -200,7 +200,7 @@ const memberChange = {
   is_active: optional(bool()),
 };
 
-export const updateOneMember = operation({
+const updateOneMember = operation({
   id: "members.update",
   on: "organization",
   scope,
@@ -239,7 +239,7 @@ interface MemberChange {
   is_active?: boolean;
 }
 
-export const removeOneMember = operation({
+const removeOneMember = operation({
   id: "members.delete",
   on: "organization",
   scope,
@@ -262,7 +262,7 @@ export const removeOneMember = operation({
   run: (context: Context, { uuid: id }) => removeMember(context.stores.metadata, getActor(context), id),
 });
 
-export const listKeysOfMember = operation({
+const listKeysOfMember = operation({
   id: "members.keys.list",
   on: "organization",
   scope: "organization_member:read",
@@ -278,7 +278,7 @@ export const listKeysOfMember = operation({
     keysOfMember(context.stores.metadata, getActor(context), id).map((key) => keyBody(key)),
 });
 
-export const revokeKeyOfMember = operation({
+const revokeKeyOfMember = operation({
   id: "members.keys.delete",
   on: "organization",
   scope,
@@ -296,7 +296,7 @@ export const revokeKeyOfMember = operation({
   },
 });
 
-export const createLinkOfMember = operation({
+const createLinkOfMember = operation({
   id: "members.link",
   on: "organization",
   scope,

@@ -80,7 +80,7 @@ const getOrganization = operation({
   run: (context: Context) => body(context, context.organization),
 });
 
-export const updateOneOrganization = operation({
+const updateOneOrganization = operation({
   id: "organizations.update",
   on: "organization",
   scope: "organization:write",

@@ -98,7 +98,7 @@ const roleAfter: CommandResult = {
 const membersSentence = (role: RoleRecord) =>
   `Role ${role.name}: ${role.role_memberships.map(({ user }) => user.email).join(", ") || "no members"}.`;
 
-export const listAllRoles = listOperation({
+const listAllRoles = listOperation({
   id: "roles.list",
   on: "organization",
   scope: "organization:read",

@@ -43,7 +43,7 @@ export const scheduledFormerJson = {
 const formatState = ({ executed_at: executedAt, failure_reason: reason }: ScheduledRecord) =>
   executedAt === null ? "waiting" : (reason ?? "applied");
 
-export const listAllScheduled = listOperation({
+const listAllScheduled = listOperation({
   id: "scheduled_changes.list",
   on: "project",
   scope: "feature_flag:read",

@@ -51,7 +51,7 @@ export const active = bool({
   description: "Whether events are sent. Turning it off cancels pending deliveries.",
 });
 
-export const members = {
+const members = {
   id: int(),
   name,
   url: string({
@@ -67,7 +67,7 @@ export const members = {
   updated_at: dateTime(),
 };
 export const WebhookBody = named("Webhook", object(members));
-export const secret = string({
+const secret = string({
   description:
     "Key of the signatures, shown only now. `X-Flagkeep-Signature` is `t=<seconds>,v1=<hex>`, where `v1` is the HMAC-SHA-256 of `<seconds>.<body>` with this key.",
 });
@@ -149,7 +149,7 @@ export function body({ stores: { metadata } }: Context, hook: Webhook): WebhookR
   };
 }
 
-export const userOrNull = (user: Parameters<typeof userBody>[0] | null | undefined) =>
+const userOrNull = (user: Parameters<typeof userBody>[0] | null | undefined) =>
   user ? userBody(user) : null;
 
 export function deliveryBody(delivery: Delivery): DeliveryRecord {

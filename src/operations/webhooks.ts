@@ -165,7 +165,7 @@ const createNewWebhook = operation({
   },
 });
 
-export const getWebhook = operation({
+const getWebhook = operation({
   id: "webhooks.get",
   on: "project",
   scope: "webhook:read",

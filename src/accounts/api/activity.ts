@@ -121,7 +121,7 @@ export const exampleActivity = {
   total_count: 1,
 };
 
-export const ActivityQuery = object({
+const ActivityQuery = object({
   limit: optional(int({ minimum: 1, default: limitDefault })),
   page: optional(int({ minimum: 1, default: 1, description: "From 1." })),
 });
@@ -141,7 +141,7 @@ export const ActivityFilterQuery = object({
   date_to: optional(dateTime({ description: "End time, exclusive." })),
 });
 
-export const activityAnswers = {
+const activityAnswers = {
   200: { description: "Newest first.", schema: ActivityPage, example: exampleActivity },
 };
 
@@ -184,7 +184,7 @@ export function itemActivityRoutes(
 const pageBytesMax = 64 * 1024 * 1024;
 
 /** A page of the entries for a route. @throws {InvalidFieldError} */
-export function activityPage(
+function activityPage(
   deps: { metadata: Metadata },
   call: { url: string; query: URLSearchParams },
   of: ActivityOwner & ActivityFilter,

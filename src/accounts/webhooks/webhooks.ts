@@ -12,7 +12,7 @@ import { type WebhookFormat, webhook, webhookReported } from "../schema.ts";
 import { cancelPending, deleteDeliveries } from "./outbox.ts";
 
 /** Webhooks per project. */
-export const webhooksMax = 20;
+const webhooksMax = 20;
 
 type Row = typeof webhook.$inferSelect;
 /** Without the URL and the secret, which are encrypted. */
@@ -46,7 +46,7 @@ export const getIdentity = ({ projectId }: { projectId: number }, column: "URL" 
 const secretLengthMin = 16;
 
 /** A URL without its secret parts: long path segments and the values of the query. */
-export function maskUrl(url: string): string {
+function maskUrl(url: string): string {
   const { origin, pathname, searchParams } = new URL(url);
   const path = pathname
     .split("/")

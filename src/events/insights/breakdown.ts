@@ -7,7 +7,7 @@ import { noValue, otherValues } from "./breakdown-values.ts";
 import { objectsIn } from "./event-source.ts";
 
 /** PostHog's limit. */
-export const breakdownsMax = 3;
+const breakdownsMax = 3;
 
 export interface Breakdown {
   /** The value of an event as a string: with several properties, that of all of them together. */

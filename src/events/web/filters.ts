@@ -81,7 +81,7 @@ const byCountry = new Map(
 );
 
 /** The zones of a country, by its two-letter code; empty if unknown. */
-export const getZones = (country: string): readonly string[] => byCountry.get(country.toUpperCase()) ?? [];
+const getZones = (country: string): readonly string[] => byCountry.get(country.toUpperCase()) ?? [];
 
 /** A table of all zones (`name`) and their countries (`value`). */
 export function zoneTable(dialect: SqlDialect): string {

@@ -27,7 +27,7 @@ import { readWebQuery, type WebQuery, type WebRequest } from "./web-query.ts";
 
 const limitDefault = 100;
 export const webRowsMax = 1_000;
-export const webOffsetMax = 1_000_000;
+const webOffsetMax = 1_000_000;
 
 /** Values of `breakdownBy`; PostHog's names. */
 const breakdowns = {
@@ -348,7 +348,7 @@ function shownValue(breakdown: Breakdown, value: unknown): string | number[] | n
 }
 
 /** SQL for rows with `period`, `path`, `who` and `views`. @throws {UnknownQueryError} names an unsupported filter */
-export async function pageSource(store: EventSql, query: WebQuery): Promise<string> {
+async function pageSource(store: EventSql, query: WebQuery): Promise<string> {
   const pages = query.visitFilters.length === 0 ? allPages(store, query) : pagesOfVisits(store, query);
   return withOwners(store, query, pages);
 }
@@ -399,7 +399,7 @@ const readings = {
  * SQL for rows with `period`, the `path` of a page that was left, `seconds` on it and the `depth` of scrolling, both
  * null if not sent. @throws {UnknownQueryError} names an unsupported filter
  */
-export async function leftPageSource(store: EventSql, query: WebQuery): Promise<string> {
+async function leftPageSource(store: EventSql, query: WebQuery): Promise<string> {
   const { dialect, eventProperties } = store;
   const { request, visitFilters } = query;
   // The event itself may be of another page.

@@ -101,7 +101,7 @@ export function withOwners({ dialect }: EventSql, { request }: WebQuery, source:
 }
 
 /** The name of the column that `SqlDialect.time` reads. */
-export const timeColumn = ({ dialect }: EventSql): string => dialect.time("e").slice("e.".length);
+const timeColumn = ({ dialect }: EventSql): string => dialect.time("e").slice("e.".length);
 
 /** SQL for visits with `project_id` and `distinct_id`, by which owners are joined. */
 function groupedVisits(store: EventSql, query: WebQuery, columns: readonly RoleColumn[]): string {

@@ -28,7 +28,7 @@ export interface WebQuery {
 }
 
 /** Kinds of queries about visits; PostHog's names, except for `WebOnlineQuery`. */
-export const webQueryKinds = [
+const webQueryKinds = [
   "WebOverviewQuery",
   "WebStatsTableQuery",
   "WebGoalsQuery",

@@ -47,14 +47,14 @@ const ExposureConfig = openObject({
   event: string({ max: nameMax }),
   properties: optional(list(record())),
 });
-export const ExposureCriteria = openObject({
+const ExposureCriteria = openObject({
   exposure_config: optional(nullable(ExposureConfig)),
   multiple_variant_handling: optional(nullable(enumeration(["exclude", "first_seen"]))),
   activation_config: optional(nullable(ExposureConfig)),
   filterTestAccounts: optional(nullable(bool())),
 });
 
-export const StatsConfig = openObject({
+const StatsConfig = openObject({
   method: optional(nullable(enumeration(["bayesian", "frequentist"], { default: "bayesian" }))),
   baseline_variant_key: optional(nullable(string({ max: nameMax }))),
   bayesian: optional(nullable(openObject({ ci_level: optional(num({ minimum: 0.5, maximum: 0.9999 })) }))),

@@ -60,7 +60,7 @@ function withPrior({ estimate, variance }: Effect, prior: Prior | undefined) {
 }
 
 /** Minimum successes and failures per variant for the normal approximation. */
-export const fewConversions = 5;
+const fewConversions = 5;
 
 /** True when proportions need the Beta-Binomial model. */
 export function hasFewConversions(arms: readonly { n: number; successes: number }[]): boolean {

@@ -5,7 +5,7 @@ import { sequentialTest } from "./frequentist.ts";
 import type { Sample } from "./samples.ts";
 
 /** Level of the always-valid interval of guardrails. */
-export const guardrailAlpha = 0.01;
+const guardrailAlpha = 0.01;
 
 export interface GuardrailCheck {
   interval: [number, number];

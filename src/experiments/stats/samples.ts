@@ -27,12 +27,12 @@ export interface Sample {
 }
 
 /** Unbiased variance; 0 for fewer than two persons. Never negative: sums of equal values round. */
-export function sampleVariance(n: number, sum: number, squares: number): number {
+function sampleVariance(n: number, sum: number, squares: number): number {
   return n < 2 ? 0 : Math.max(0, (squares - (sum * sum) / n) / (n - 1));
 }
 
 /** Unbiased covariance; 0 for fewer than two persons. */
-export function sampleCovariance(n: number, sumA: number, sumB: number, products: number): number {
+function sampleCovariance(n: number, sumA: number, sumB: number, products: number): number {
   return n < 2 ? 0 : (products - (sumA * sumB) / n) / (n - 1);
 }
 

@@ -16,7 +16,7 @@ import type { Route } from "../../http/route.ts";
 import { ApiFailure } from "../../http/schemas.ts";
 import { PermissionDeniedError } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json/value.ts";
-import { exampleFlag, type Flag, type FlagAnswer, type FlagFields, flagFields } from "../fields.ts";
+import { type Flag, type FlagAnswer, type FlagFields, flagFields } from "../fields.ts";
 import { ApprovalRequiredError } from "../rules/errors.ts";
 import { findFlag } from "../store/flag.ts";
 import type { Edit } from "../store/flag-conflicts.ts";
@@ -25,11 +25,10 @@ import { type FlagWriteDeps, flagToEdit, writeFlag } from "../store/flag-writes.
 import { encryptionWarning, isEncryptionTurnedOn } from "../store/payload-history.ts";
 import { assertNoApprovalNeeded, protectedBy } from "../store/protected-flags.ts";
 import { FlagAnswers } from "./flag-answers.ts";
-import { FlagBody, FlagEditInput } from "./flag-schemas.ts";
+import { FlagEditInput } from "./flag-schemas.ts";
 
 export const flagTag = "Feature flags";
 const flagMethods = ["GET", "PATCH", "HEAD", "OPTIONS"];
-export const oneFlag = { 200: { description: "The flag.", schema: FlagBody, example: exampleFlag } };
 
 export function featureFlagRoutes(deps: FlagWriteDeps): Route[] {
   return [
@@ -71,7 +70,7 @@ export function flagAnswers(deps: FlagWriteDeps, { project, user, now }: FlagAct
 }
 
 /** The flag in the path. @throws {HttpError} 404 */
-export function getFlag(
+function getFlag(
   deps: FlagWriteDeps,
   call: { project: { id: number }; params: Record<string, string> },
 ): Flag {

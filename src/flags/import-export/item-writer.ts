@@ -237,10 +237,10 @@ function rejectHiddenPayloads({ filters }: FlagItem, where: string): void {
 }
 
 /** An item in messages. */
-export const getTitle = ({ kind, name }: NamedItem) => `${kind === "flag" ? "Flag" : "Cohort"} "${name}"`;
+const getTitle = ({ kind, name }: NamedItem) => `${kind === "flag" ? "Flag" : "Cohort"} "${name}"`;
 
 /** Adds the item to a rule's error message. */
-export function naming<Result>(item: NamedItem, write: () => Result): Result {
+function naming<Result>(item: NamedItem, write: () => Result): Result {
   try {
     return write();
   } catch (error) {
@@ -250,6 +250,6 @@ export function naming<Result>(item: NamedItem, write: () => Result): Result {
 }
 
 /** The message of an error about one item, without the item; undefined for a defect. */
-export function getReason(error: unknown): string | undefined {
+function getReason(error: unknown): string | undefined {
   return error instanceof AppError ? error.message.replace(/^(?:Flag|Cohort) "[^"]*":? /, "") : undefined;
 }

@@ -112,7 +112,7 @@ function unmatchable({ filters }: FlagItem): Obstacle[] {
 }
 
 /** A flag with filter values in the form that their operator accepts, if that is equivalent (F2). */
-export function withExactValues(item: FlagItem): FlagItem {
+function withExactValues(item: FlagItem): FlagItem {
   if (item.filters === null) return item;
   const lists = ["groups", "super_groups", "holdout_groups"] as const;
   const filters = lists.reduce((changed, list) => mapProperties(changed, list, exactProperty), item.filters);

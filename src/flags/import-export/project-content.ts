@@ -37,7 +37,7 @@ export function readContent(
 }
 
 /** An encrypted payload cannot be decrypted, so a file would contain a placeholder in its place. */
-export class UnreadablePayloadError extends AppError {
+class UnreadablePayloadError extends AppError {
   readonly code = "payload_unreadable";
   override readonly hint = "Send the payload again to replace it, or export without --with-secrets.";
 }

@@ -166,7 +166,7 @@ function checkSize(filters: JsonObject): void {
  *
  * @throws {FlagInvalid} not an object, a string that is not JSON, a key that is not a value of the flag.
  */
-export function normalizePayloads(payloads: Json | undefined, filters: JsonObject): JsonObject {
+function normalizePayloads(payloads: Json | undefined, filters: JsonObject): JsonObject {
   if (payloads === null) return {};
   if (!isJsonObject(payloads)) throw filtersInvalid("Payloads must be passed as a dictionary");
   const texts = Object.entries(payloads).map(([key, payload]): [string, string] => [key, encode(payload)]);

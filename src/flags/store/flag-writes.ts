@@ -269,7 +269,7 @@ function checkedFilters(
 }
 
 /** A boolean after a write: null turns it off, like in the stored column; an absent one is unchanged. */
-export function switchAfter(sent: boolean | null | undefined, before: boolean | null | undefined): boolean {
+function switchAfter(sent: boolean | null | undefined, before: boolean | null | undefined): boolean {
   return (sent === undefined ? before : sent) === true;
 }
 

@@ -48,17 +48,6 @@ export function readFlags(db: Reading, projectId: number): Flag[] {
   return getFlags(db, rows);
 }
 
-/** The deleted flags of a project by key, which may be `KEY:deleted:ID` after a rename. */
-export function readDeletedFlags(db: Reading, projectId: number): Flag[] {
-  const rows = db
-    .select()
-    .from(flag)
-    .where(and(eq(flag.projectId, projectId), eq(flag.deleted, true)))
-    .orderBy(asc(flag.key))
-    .all();
-  return getFlags(db, rows);
-}
-
 /** Converts rows to flags, with two further queries in total. */
 export function getFlags(db: Reading, rows: readonly FlagRow[]): Flag[] {
   if (rows.length === 0) return [];

@@ -80,7 +80,7 @@ function valueAt(record: JsonObject, field: string): Json | undefined {
 }
 
 /** Whether all names of a record are in capitals. */
-export function hasUpperNames(record: JsonObject): boolean {
+function hasUpperNames(record: JsonObject): boolean {
   const names = Object.keys(record);
   const isUpper = (name: string) => name === name.toUpperCase();
   return names.every(isUpper) && names.some((name) => name !== name.toLowerCase());

@@ -17,7 +17,7 @@ export function isBlank(value: Json | undefined): boolean {
 }
 
 /** Whether a member has a value, or an object or a list has one inside: Parquet writes each struct in every row. */
-export function hasContent(value: Json | undefined): boolean {
+function hasContent(value: Json | undefined): boolean {
   if (isEmpty(value)) return false;
   if (Array.isArray(value)) return value.some(hasContent);
   return !isJsonObject(value) || Object.values(value).some(hasContent);

@@ -146,7 +146,7 @@ function getElements(value: Json | undefined): Json | undefined {
 /** Converts a list of clicked elements to the chain that events store (contract, import 2.1). Pure. */
 
 /** `a.btn:attr__href="/x"nth-child="1"text="Go";div:…`; undefined without elements. */
-export function getChain(elements: readonly Json[]): string | undefined {
+function getChain(elements: readonly Json[]): string | undefined {
   const listed = elements.filter(isJsonObject);
   const ordered = listed.every((element) => typeof element.order === "number")
     ? listed.toSorted((one, other) => (one.order as number) - (other.order as number))

@@ -9,7 +9,7 @@ import { type MappedRecord, toEvent } from "./mapped.ts";
 import { Members } from "./members.ts";
 
 /** The columns of enriched events in Snowplow's order; older versions have fewer. */
-export const snowplowColumns: readonly string[] =
+const snowplowColumns: readonly string[] =
   `app_id platform etl_tstamp collector_tstamp dvce_created_tstamp event event_id txn_id name_tracker v_tracker v_collector v_etl
   user_id user_ipaddress user_fingerprint domain_userid domain_sessionidx network_userid geo_country geo_region geo_city
   geo_zipcode geo_latitude geo_longitude geo_region_name ip_isp ip_organization ip_domain ip_netspeed page_url page_title

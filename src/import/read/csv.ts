@@ -31,7 +31,7 @@ const rowLengthMax = lineBytesMax;
 const guessLength = 64 * 1024;
 
 /** Maximum length of a null marker. */
-export const nullLengthMax = 100;
+const nullLengthMax = 100;
 /** Valid values of `--null`, for an error message. */
 export const nullForm = `1 to ${nullLengthMax} characters without a line break`;
 

@@ -27,7 +27,7 @@ export function closingQuote(text: string, open: number): number {
 }
 
 /** Whether the quote at `quote` is part of a string: an odd number of backslashes precedes it. */
-export function isEscaped(text: string, quote: number): boolean {
+function isEscaped(text: string, quote: number): boolean {
   let first = quote - 1;
   while (text.charCodeAt(first) === backslash) first--;
   return (quote - first) % 2 === 0;

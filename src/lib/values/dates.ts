@@ -13,7 +13,7 @@ import { months } from "../timestamp.ts";
 export type WrittenDate = { instant: number } | { wallTime: number };
 
 /** Milliseconds of a calendar day and time; undefined for a day or time that does not exist. */
-export function getWallTime(
+function getWallTime(
   year: number,
   month: number,
   day: number,
@@ -35,7 +35,7 @@ export function getWallTime(
 const formatOffset = /^([+-])(\d{2}):?(\d{2})?$/;
 
 /** Milliseconds east of Greenwich of `Z`, `UTC`, `GMT`, `+01:00`, `-0700`; undefined for other text. */
-export function getOffsetMs(text: string): number | undefined {
+function getOffsetMs(text: string): number | undefined {
   if (/^(?:z|utc|gmt)$/i.test(text)) return 0;
   const found = formatOffset.exec(text);
   if (found === null) return undefined;
@@ -154,7 +154,7 @@ const mailZones: Record<string, string> = {
 };
 
 /** Parses a date in one of the forms above; undefined when none fits. */
-export function parseLenientDate(text: string): WrittenDate | undefined {
+function parseLenientDate(text: string): WrittenDate | undefined {
   for (const form of forms) {
     const found = form.pattern.exec(text);
     if (found === null) continue;

@@ -19,7 +19,7 @@ export class ForbiddenAddressError extends AppError {
 }
 
 /** A name has no address, or the name server does not respond. */
-export class UnresolvedNameError extends AppError {
+class UnresolvedNameError extends AppError {
   readonly code = "name_not_found";
 }
 

@@ -7,7 +7,7 @@ import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 
 /** Limit for connecting, sending and the head of the response. */
-export const postTimeoutMs = 10_000;
+const postTimeoutMs = 10_000;
 /** Size of the response's head; the body is not read. */
 const headBytesMax = 16 * 1024;
 

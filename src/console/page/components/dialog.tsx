@@ -18,7 +18,7 @@ interface DialogProps {
 }
 
 /** Submits a form once, however often it is submitted before the response arrives. */
-export function useOnce(send: () => unknown): (event: Event) => Promise<void> {
+function useOnce(send: () => unknown): (event: Event) => Promise<void> {
   const isBusy = useRef(false);
   return async (event) => {
     event.preventDefault();

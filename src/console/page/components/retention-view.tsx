@@ -12,7 +12,7 @@ const w = lazyMessages.explore;
 const heatMost = 45;
 
 /** Percentage of people who returned after each number of periods; only cohorts that are old enough count. */
-export function retentionCurve(rows: readonly RetentionRow[]): number[] {
+function retentionCurve(rows: readonly RetentionRow[]): number[] {
   const width = Math.max(0, ...rows.map(({ values }) => values.length));
   return Array.from({ length: width }, (_, later) => {
     const old = rows.filter(({ values }) => values.length > later);

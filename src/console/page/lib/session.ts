@@ -9,7 +9,7 @@ import { clearResourceCache } from "./resource.ts";
 import { sessionPath } from "./server.ts";
 import { readPreference, savePreference } from "./storage.ts";
 
-export const levels = { member: 1, admin: 8, owner: 15 } as const;
+const levels = { member: 1, admin: 8, owner: 15 } as const;
 
 export interface ProjectShort {
   id: number;
@@ -52,7 +52,7 @@ export const projectClock = computed(() => ({
   timezone: project.value?.timezone ?? "UTC",
   weekStartDay: project.value?.week_start_day,
 }));
-export const level = computed(() => me.value?.organization?.membership_level ?? 0);
+const level = computed(() => me.value?.organization?.membership_level ?? 0);
 export const isAdmin = computed(() => level.value >= levels.admin);
 export const isOwner = computed(() => level.value >= levels.owner);
 export const isOperator = computed(() => me.value?.is_staff === true);

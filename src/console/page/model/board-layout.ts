@@ -21,7 +21,7 @@ export type Direction = "left" | "right" | "up" | "down";
 const isOverlapping = (one: Rect, other: Rect) => one.x < other.x + other.w && other.x < one.x + one.w;
 
 /** By row, then by column: the order in which tiles are read. */
-export const inReadingOrder = (rects: readonly Rect[]): Rect[] =>
+const inReadingOrder = (rects: readonly Rect[]): Rect[] =>
   rects.toSorted((one, other) => one.y - other.y || one.x - other.x);
 
 const clamp = (value: number, from: number, to: number) => Math.min(to, Math.max(from, value));

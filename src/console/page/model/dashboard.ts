@@ -75,7 +75,7 @@ function trend(
 }
 
 /** Tiles of a template. @param flagKey of the template for a rollout */
-export function templateTiles(template: TemplateName, flagKey: string): TemplateTile[] {
+function templateTiles(template: TemplateName, flagKey: string): TemplateTile[] {
   const view = "$pageview";
   const called = "$feature_flag_called";
   const ofFlag = [{ key: "$feature_flag", type: "event", operator: "exact", value: [flagKey] }];

@@ -59,7 +59,7 @@ export interface View {
   goal: string | undefined;
 }
 
-export const defaultRange = "-30d";
+const defaultRange = "-30d";
 const defaultComparison = "previous";
 
 /** The view of an address. */
@@ -101,7 +101,7 @@ export const listColumns = (hasGoal: boolean): readonly [string, string, string]
   hasGoal ? [w.visitors, w.conversions, w.rate] : [w.visitors, w.views, w.bounceRate];
 
 /** One bucket per hour on short ranges, per week on long ones. */
-export const getInterval = ({ range }: View) =>
+const getInterval = ({ range }: View) =>
   range === "0d" || range === "-24h" ? "hour" : range === "-12m" ? "week" : "day";
 
 const ask = <Answer>(query: object, signal: AbortSignal) =>

@@ -67,7 +67,7 @@ function EditText({
 }
 
 /** The day on which a relative or absolute range starts, such as "-7d" or a date. */
-export function dayOfRange(from: string | null | undefined, now: number): string {
+function dayOfRange(from: string | null | undefined, now: number): string {
   const toDay = (ms: number) => new Date(ms).toISOString().slice(0, 10);
   const [, count, unit] = /^-(\d{1,5})([hdwmy])$/.exec(from ?? "") ?? [];
   if (count !== undefined) {

@@ -21,7 +21,7 @@ import { FeatureForm } from "./feature-form.tsx";
 const w = lazyMessages.earlyAccess;
 const listMax = 500;
 
-export function StageBadge({ stage }: { stage: Stage }) {
+function StageBadge({ stage }: { stage: Stage }) {
   const isReleased = stage !== "draft" && stage !== "archived";
   return <Badge tone={isReleased ? "good" : "plain"}>{w.stages[stage]}</Badge>;
 }

@@ -228,7 +228,7 @@ function Events({ metric, onChange }: PartProps) {
   );
 }
 
-export function SourceFields({
+function SourceFields({
   label,
   source,
   hasMath,

@@ -179,7 +179,7 @@ function getTab(asked: string | undefined, { is_static: isStatic }: Cohort): Tab
 const insightsMax = 500;
 
 /** Whether a query has a condition on a cohort. */
-export function queriesCohort(part: unknown, id: number): boolean {
+function queriesCohort(part: unknown, id: number): boolean {
   if (typeof part !== "object" || part === null) return false;
   const { type, value } = part as { type?: unknown; value?: unknown };
   if (type === "cohort" && [value].flat().some((one) => String(one) === String(id))) return true;

@@ -21,7 +21,7 @@ const path = "/api/organizations/@current/members/";
 
 export type { Member };
 
-export function memberName({ user }: Member): string {
+function memberName({ user }: Member): string {
   return `${user.first_name} ${user.last_name}`.trim() || user.email;
 }
 

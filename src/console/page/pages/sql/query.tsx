@@ -224,7 +224,7 @@ export function SqlQuery({ first, onText }: { first: string; onText: (text: stri
 }
 
 /** Location of the name in an error message within the statement. */
-export function getLocation(
+function getLocation(
   statement: string,
   problem: string,
 ): { index: number; line: number; column: number } | undefined {
@@ -238,7 +238,7 @@ export function getLocation(
 }
 
 /** `properties->>'$browser'` is a JSON path to DuckDB; returns the intended form. */
-export function repair(statement: string, problem: string): string | undefined {
+function repair(statement: string, problem: string): string | undefined {
   if (!/json path/i.test(problem)) return undefined;
   const repaired = statement.replace(
     /(?:\w+\.)?properties\s*->>?\s*'(\$[^'"]*)'/g,
