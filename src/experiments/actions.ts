@@ -22,6 +22,7 @@ import {
   getFlag,
   holdoutFilters,
 } from "./flag-changes.ts";
+import { assertMayRollBack, readRollbacks } from "./guardrail-access.ts";
 import {
   type Experiment,
   getExperiment,
@@ -53,6 +54,7 @@ export function createExperiment(deps: FlagWriteDeps, actor: ExperimentActor, in
     const by = ownsFlag ? { ...actor, skipsApproval: true } : actor;
     if (created.holdoutId !== null)
       changeFlag(deps, by, created, holdoutFilters(t, created, created.holdoutId));
+    assertMayRollBack(deps, t, by, created, []);
     recordExperiment(t, "created", undefined, created, actor);
     return input.start_date || input.end_date ? applyDates(deps, t, actor, created, input) : created;
   });
@@ -135,9 +137,11 @@ export function updateExperiment(
       ...(input.deleted === undefined ? {} : { deleted: input.deleted }),
     };
     const holdoutId = changed.holdoutId;
+    const rollbacks = readRollbacks(t, before);
     let after = writeExperiment(t, before, changed, now);
     if (holdoutId !== undefined && holdoutId !== before.holdoutId)
       changeFlag(deps, actor, after, holdoutFilters(t, after, holdoutId));
+    assertMayRollBack(deps, t, actor, after, rollbacks);
     recordExperiment(t, after.deleted ? "deleted" : "updated", before, after, actor);
     if (!after.deleted) after = applyDates(deps, t, actor, after, input);
     return after;

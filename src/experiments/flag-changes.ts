@@ -50,10 +50,7 @@ export function changeFlag(
   of: Pick<Experiment, "flagId" | "ownsFlag">,
   sent: JsonObject,
 ): void {
-  if (actor.limits !== undefined && !of.ownsFlag && !allows(actor.limits.scopes, "feature_flag:write"))
-    throw new PermissionDeniedError(
-      "The feature flag existed before this experiment: changing it also requires the scope feature_flag:write.",
-    );
+  assertFlagScope(actor, of);
   const flag = findFlag(deps.metadata.db, actor.project.id, of.flagId);
   if (flag?.deleted)
     throw new InvalidFieldError(
@@ -72,6 +69,17 @@ export function changeFlag(
       error.code,
     );
   }
+}
+
+/** @throws {PermissionDeniedError} */
+export function assertFlagScope(
+  { limits }: ExperimentActor,
+  { ownsFlag }: Pick<Experiment, "ownsFlag">,
+): void {
+  if (limits === undefined || ownsFlag || allows(limits.scopes, "feature_flag:write")) return;
+  throw new PermissionDeniedError(
+    "The feature flag existed before this experiment: changing it also requires the scope feature_flag:write.",
+  );
 }
 
 /** Whether a flag already is as a request would leave it. */

@@ -3,7 +3,7 @@
 import { isJsonObject, type JsonObject } from "../lib/json/value.ts";
 import type { ComputeDeps } from "./compute.ts";
 import type { MetricLimits, MetricResult } from "./results.ts";
-import { getMetrics, guardrailMetrics, type RoledMetric } from "./roled-metrics.ts";
+import { getMetrics, type RoledMetric, rollbackGuardrails } from "./roled-metrics.ts";
 import type { Violation, Watch } from "./rollback-watch.ts";
 import { loadStatistics } from "./statistics.ts";
 import {
@@ -17,21 +17,19 @@ import {
 export function guardrailWatches(deps: ComputeDeps): Watch[] {
   const { db } = deps.metadata;
   return launchedExperiments(db).flatMap((experiment) =>
-    guardrailMetrics(db, experiment)
-      .filter(({ metric: { guardrail } }) => isJsonObject(guardrail) && guardrail.action === "rollback")
-      .map((metric): Watch => {
-        const { id, projectId, flagId } = experiment;
-        return {
-          key: `experiment ${id} ${String(metric.metric.uuid)}`,
-          projectId,
-          flagId,
-          find: (now) => findViolation(deps, experiment, metric, now),
-          applies: (t) => {
-            const present = findExperiment(t, projectId, id);
-            return present !== undefined && present.startDate !== null && present.endDate === null;
-          },
-        };
-      }),
+    rollbackGuardrails(db, experiment).map((metric): Watch => {
+      const { id, projectId, flagId } = experiment;
+      return {
+        key: `experiment ${id} ${String(metric.metric.uuid)}`,
+        projectId,
+        flagId,
+        find: (now) => findViolation(deps, experiment, metric, now),
+        applies: (t) => {
+          const present = findExperiment(t, projectId, id);
+          return present !== undefined && present.startDate !== null && present.endDate === null;
+        },
+      };
+    }),
   );
 }
 

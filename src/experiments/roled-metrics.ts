@@ -29,8 +29,11 @@ export function getMetrics(of: Experiment, saved: ReadonlyMap<number, SavedMetri
   ];
 }
 
-/** Metrics that must not get worse. */
-export function guardrailMetrics(db: Reading, of: Experiment): RoledMetric[] {
+/** Metrics that must not get worse, else the flag is switched off. */
+export function rollbackGuardrails(db: Reading, of: Experiment): RoledMetric[] {
   const ids = savedMetricLinks(of).map(({ id }) => id);
-  return getMetrics(of, savedMetricsById(db, of.projectId, ids)).filter(({ role }) => role === "guardrail");
+  return getMetrics(of, savedMetricsById(db, of.projectId, ids)).filter(
+    ({ role, metric: { guardrail } }) =>
+      role === "guardrail" && isJsonObject(guardrail) && guardrail.action === "rollback",
+  );
 }

@@ -277,12 +277,16 @@ export function writeSavedMetric(
     .get();
 }
 
+/** Experiments that use a saved metric. */
+export function experimentsWithMetric(db: Reading, projectId: number, metricId: number): Experiment[] {
+  const all = db.select().from(experiment).where(eq(experiment.projectId, projectId)).all();
+  return all.filter((of) => savedMetricLinks(of).some(({ id }) => id === metricId));
+}
+
 /** Deletes a saved metric; its experiments lose it. */
 export function deleteSavedMetric(t: MetadataTx, { projectId, id }: SavedMetric): void {
-  const all = t.select().from(experiment).where(eq(experiment.projectId, projectId)).all();
-  for (const of of all) {
+  for (const of of experimentsWithMetric(t, projectId, id)) {
     const left = of.savedMetrics.filter((link) => Number(link.id) !== id);
-    if (left.length === of.savedMetrics.length) continue;
     t.update(experiment).set({ savedMetrics: left }).where(eq(experiment.id, of.id)).run();
   }
   t.delete(experimentSavedMetric).where(eq(experimentSavedMetric.id, id)).run();

@@ -3,6 +3,7 @@
 import { getCreatorId } from "../accounts/activity.ts";
 import { userFinder } from "../accounts/users.ts";
 import { exampleSavedMetric, SavedMetricBody, savedMetricBody } from "../experiments/api/schemas.ts";
+import { changeSavedGuardrail } from "../experiments/guardrail-access.ts";
 import { readMetric } from "../experiments/metrics.ts";
 import {
   deleteSavedMetric,
@@ -25,7 +26,11 @@ import {
   tag as tagName,
 } from "../http/schemas.ts";
 import { NotFoundError, trimmedString } from "../lib/errors.ts";
-import { type ExperimentContext as Context, experimentTag as tag } from "./experiment-list.ts";
+import {
+  type ExperimentContext as Context,
+  getExperimentActor,
+  experimentTag as tag,
+} from "./experiment-list.ts";
 import { getAuthor, listOperation, operation, slicePage } from "./operation.ts";
 
 const Texts = { description: optional(nullable(string({ blank: true, max: 3_000 }))) };
@@ -120,18 +125,15 @@ const updateSavedMetric = operation({
   run: (context: Context, { id, name, description, query, tags }) => {
     const { stores, now } = context;
     savedMetricIn(context, id);
+    const fields = {
+      ...(name === undefined ? {} : { name: trimmedString("name", name, 400) }),
+      ...(description === undefined ? {} : { description: description ?? "" }),
+      ...(query === undefined ? {} : { query: readMetric(query, "query") }),
+      ...(tags === undefined ? {} : { tags: normalizeTags(tags ?? [], "tags") ?? [] }),
+    };
+    const actor = getExperimentActor(context);
     const changed = stores.metadata.change((t) =>
-      writeSavedMetric(
-        t,
-        id,
-        {
-          ...(name === undefined ? {} : { name: trimmedString("name", name, 400) }),
-          ...(description === undefined ? {} : { description: description ?? "" }),
-          ...(query === undefined ? {} : { query: readMetric(query, "query") }),
-          ...(tags === undefined ? {} : { tags: normalizeTags(tags ?? [], "tags") ?? [] }),
-        },
-        now,
-      ),
+      changeSavedGuardrail(stores, t, actor, id, () => writeSavedMetric(t, id, fields, now)),
     );
     return savedMetricBody(changed, users(context));
   },
