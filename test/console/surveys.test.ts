@@ -175,6 +175,58 @@ describe.skipIf(chromiumPath === undefined)("surveys", () => {
     expect(errors).toEqual([]);
     await context.close();
   });
+
+  test("texts are translated, previewed in their language and stored", async () => {
+    const { server } = owner;
+    const { page, context, errors } = await owner.open();
+    await page.goto("/console/surveys/new");
+    await page.getByLabel("Name").fill("Translated");
+    const question = page.getByRole("group", { name: "Question 1" });
+    await question.getByLabel("Question", { exact: true }).fill("Which plan?");
+    await question.getByLabel("Answer").selectOption("Single choice");
+    await question.getByLabel("Choices, one per line").fill("Free\nPaid");
+    await page.getByLabel("Thank-you title").fill("Thanks!");
+    await page.getByLabel("Add language").selectOption("German (de)");
+    await page.getByText("Empty fields show the original text.").waitFor();
+    await question.getByLabel("Question", { exact: true }).fill("Welcher <b>Tarif</b>?");
+    await question.getByLabel("Choice 2").fill("Bezahlt");
+    await page.getByLabel("Thank-you title").fill("Danke!");
+    const frame = page.frameLocator("iframe");
+    await frame.getByText("Welcher <b>Tarif</b>?").waitFor();
+    await frame.getByText("Bezahlt").waitFor();
+    await frame.getByText("Free").waitFor();
+    await looksRight(page);
+    await page.getByLabel("Preview", { exact: true }).selectOption("Thank-you message");
+    await frame.getByText("Danke!").waitFor();
+    await page.getByLabel("Language of the texts").selectOption("Original");
+    await frame.getByText("Thanks!").waitFor();
+    // A translation follows its choice.
+    await question.getByLabel("Choices, one per line").fill("Trial\nFree\nPaid");
+    await page.getByLabel("Language of the texts").selectOption("German (de)");
+    expect(await question.getByLabel("Choice 3").inputValue()).toBe("Bezahlt");
+    await page.getByLabel("Add language").selectOption("French (fr)");
+    await page.getByRole("button", { name: "Remove French (fr)" }).click();
+    await page.getByRole("button", { name: "Create draft" }).click();
+    await page.getByRole("heading", { level: 1, name: "Translated" }).waitFor();
+    const { results } = await (await server.api("/api/projects/1/surveys/?search=Translated")).json();
+    expect(results[0].translations).toEqual({ de: { thankYouMessageHeader: "Danke!" } });
+    expect(results[0].questions[0].translations).toEqual({
+      de: { question: "Welcher <b>Tarif</b>?", choices: ["Trial", "Free", "Bezahlt"] },
+    });
+    await page.goto(`/console/surveys/${results[0].id}?tab=edit&language=de`);
+    await question.getByLabel("Question", { exact: true }).fill("");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Survey saved.").waitFor();
+    // The language is part of the address.
+    await page.getByRole("button", { name: "Remove German (de)" }).click();
+    await page.getByRole("button", { name: "Save" }).click();
+    await until(async () => {
+      const saved = await (await server.api(`/api/projects/1/surveys/${results[0].id}/`)).json();
+      return Object.keys(saved.translations).length === 0;
+    }, "the language is removed");
+    expect(errors).toEqual([]);
+    await context.close();
+  });
 });
 
 const readValues = (fields: (HTMLElement | SVGElement)[]): string[] =>

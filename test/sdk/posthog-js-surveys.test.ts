@@ -137,6 +137,40 @@ describe("posthog-js", () => {
   );
 
   browserTest(
+    "a survey is shown in the language of the browser",
+    async () => {
+      const question = {
+        type: "single_choice",
+        question: "Which plan?",
+        choices: ["Free", "Paid"],
+        translations: { de: { question: "Welcher Tarif?", choices: ["Kostenlos", "Bezahlt"] } },
+      };
+      const survey = await api("surveys/", {
+        name: "Plan",
+        type: "popover",
+        questions: [question],
+        appearance: { displayThankYouMessage: true, thankYouMessageHeader: "Thanks!" },
+        translations: { de: { thankYouMessageHeader: "Danke!" } },
+        start_date: new Date().toISOString(),
+      });
+      const shown = `.PostHogSurvey-${survey.id}`;
+      for (const [locale, plan, thanks] of [
+        ["de-AT", "Bezahlt", "Danke!"],
+        ["fr-FR", "Paid", "Thanks!"],
+      ] as const) {
+        await using context = await browser.newContext({ locale });
+        const page = await openSite(context, locale);
+        await page.locator(shown).getByText(plan).click();
+        await page.locator(`${shown} .form-submit`).first().click();
+        await page.locator(shown).getByText(thanks).waitFor();
+      }
+      const ended = await api(`surveys/${survey.id}/`, { end_date: new Date().toISOString() }, "PATCH");
+      expect(ended.status).toBe("completed");
+    },
+    60_000,
+  );
+
+  browserTest(
     "a person enrolls in an early access feature, and leaves it",
     async () => {
       const feature = await api("early_access_feature/", { name: "New editor", stage: "beta" });

@@ -9,6 +9,7 @@ const digits = (maximumFractionDigits: number, more: Intl.NumberFormatOptions = 
 const whole = digits(0);
 const short = digits(1, { notation: "compact" });
 const fine = digits(2);
+const languages = new Intl.DisplayNames(language, { type: "language" });
 const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
 
 export const number = (value: number) => whole.format(value);
@@ -105,4 +106,13 @@ export function size(bytes: number): string {
 export function formatValue(value: unknown): string {
   if (value === null || value === undefined) return "null";
   return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+/** Name and tag of a language: `German (de)`. */
+export function languageName(tag: string): string {
+  try {
+    return `${languages.of(tag.replaceAll("_", "-"))} (${tag})`;
+  } catch {
+    return tag;
+  }
 }

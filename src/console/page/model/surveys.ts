@@ -15,6 +15,9 @@ export interface Branching {
   responseValues?: Record<string, number | string>;
 }
 
+/** Texts by name; the choices of a question are a list. */
+export type Translation = Record<string, unknown>;
+
 /** A question as the API has it; members that the page does not know are preserved. */
 export interface Question {
   id?: string;
@@ -32,6 +35,8 @@ export interface Question {
   hasOpenChoice?: boolean;
   shuffleOptions?: boolean;
   branching?: Branching | null;
+  /** By language. */
+  translations?: Record<string, Translation>;
   [more: string]: unknown;
 }
 
@@ -50,6 +55,8 @@ export interface SurveyDraft {
   iteration_count: number | null;
   iteration_frequency_days: number | null;
   enable_partial_responses: boolean;
+  /** Texts of the screens, by language. */
+  translations: Record<string, Translation>;
 }
 
 export interface Survey extends SurveyDraft {
@@ -118,6 +125,7 @@ export const freshSurvey = (): SurveyDraft => ({
   iteration_count: null,
   iteration_frequency_days: null,
   enable_partial_responses: false,
+  translations: {},
 });
 
 export const getDraft = (survey: Survey): SurveyDraft => ({
@@ -133,17 +141,32 @@ export const getDraft = (survey: Survey): SurveyDraft => ({
   iteration_count: survey.iteration_count,
   iteration_frequency_days: survey.iteration_frequency_days,
   enable_partial_responses: survey.enable_partial_responses,
+  translations: survey.translations,
 });
 
 /** A question of another type, with what that type requires. */
 export function withType(question: Question, type: QuestionType): Question {
-  const { id, description, optional, buttonText } = question;
-  const base = { ...(id === undefined ? {} : { id }), type, question: question.question };
+  const { id, description, optional, buttonText, translations } = question;
+  const base = {
+    ...(id === undefined ? {} : { id }),
+    ...(translations === undefined ? {} : { translations: withoutOwnTexts(translations, type) }),
+    type,
+    question: question.question,
+  };
   const shared = { ...base, ...(description ? { description } : {}), optional: optional ?? false };
   const texts = { ...shared, ...(buttonText ? { buttonText } : {}) };
   if (type === "rating") return { ...texts, display: "number", scale: 5 };
   if (type.endsWith("_choice")) return { ...texts, choices: question.choices ?? ["", ""] };
   return texts;
+}
+
+/** Translations without the texts that only other types have. */
+function withoutOwnTexts(translations: Record<string, Translation>, type: QuestionType) {
+  const entries = Object.entries(translations).map(([language, texts]) => {
+    const { link, lowerBoundLabel, upperBoundLabel, choices, ...shared } = texts;
+    return [language, type.endsWith("_choice") && choices ? { ...shared, choices } : shared];
+  });
+  return Object.fromEntries(entries) as Record<string, Translation>;
 }
 
 /** Answers that can lead to different questions, as posthog-js names them. */

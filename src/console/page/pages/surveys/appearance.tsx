@@ -2,7 +2,9 @@
 
 import { Checkbox, Field } from "../../components/fields.tsx";
 import { lazyMessages } from "../../messages/later.ts";
+import { getTranslation, translate, withText } from "../../model/survey-translations.ts";
 import type { SurveyDraft } from "../../model/surveys.ts";
+import { original } from "./languages.tsx";
 import { SurveyPreview } from "./preview.tsx";
 
 const w = lazyMessages.surveys;
@@ -10,15 +12,20 @@ const texts = [
   ["thankYouMessageHeader", w.thanks],
   ["thankYouMessageDescription", w.thanksText],
   ["submitButtonText", w.submit],
+] as const;
+const colors = [
   ["backgroundColor", w.background],
   ["submitButtonColor", w.buttonColor],
 ] as const;
 
 export function AppearanceFields({
   draft,
+  language,
   set,
 }: {
   draft: SurveyDraft;
+  /** The texts in this language are edited. */
+  language: string;
   set: (changed: Partial<SurveyDraft>) => void;
 }) {
   const { appearance } = draft;
@@ -34,20 +41,34 @@ export function AppearanceFields({
   return (
     <section class="card stack">
       <h2>{w.appearance}</h2>
-      {texts.map(([name, label]) => (
-        <Field
-          key={name}
-          label={label}
-          value={String(appearance[name] ?? "")}
-          onInput={(text) => change(name, text)}
+      {language === original
+        ? [...texts, ...colors].map(([name, label]) => (
+            <Field
+              key={name}
+              label={label}
+              value={String(appearance[name] ?? "")}
+              onInput={(text) => change(name, text)}
+            />
+          ))
+        : texts.map(([name, label]) =>
+            appearance[name] ? (
+              <Field
+                key={name}
+                label={label}
+                value={String(getTranslation(draft, language)[name] ?? "")}
+                placeholder={String(appearance[name])}
+                onInput={(text) => set(withText(draft, language, name, text))}
+              />
+            ) : null,
+          )}
+      {language === original && (
+        <Checkbox
+          label={w.isShuffled}
+          isOn={appearance.shuffleQuestions === true}
+          onChange={(isOn) => change("shuffleQuestions", isOn)}
         />
-      ))}
-      <Checkbox
-        label={w.isShuffled}
-        isOn={appearance.shuffleQuestions === true}
-        onChange={(isOn) => change("shuffleQuestions", isOn)}
-      />
-      <SurveyPreview draft={draft} />
+      )}
+      <SurveyPreview draft={language === original ? draft : translate(draft, language)} />
     </section>
   );
 }

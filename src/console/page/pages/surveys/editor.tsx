@@ -4,11 +4,14 @@ import { useState } from "preact/hooks";
 import { Field, Select } from "../../components/fields.tsx";
 import { Form } from "../../components/form.tsx";
 import { Button } from "../../components/primitives.tsx";
+import { useAddress } from "../../lib/router.ts";
 import { lazyMessages } from "../../messages/later.ts";
 import type { Filters } from "../../model/flags.ts";
+import { getLanguages, withCompleteChoices } from "../../model/survey-translations.ts";
 import { freshQuestion, type SurveyDraft } from "../../model/surveys.ts";
 import { AppearanceFields } from "./appearance.tsx";
 import { SurveyAudience } from "./audience.tsx";
+import { Languages, original } from "./languages.tsx";
 import { QuestionList } from "./question-list.tsx";
 
 const w = lazyMessages.surveys;
@@ -28,6 +31,8 @@ export function SurveyEditor({
 }) {
   const [draft, setDraft] = useState(start);
   const [filters, setFilters] = useState(targeting);
+  const { query, set: setAddress } = useAddress();
+  const language = getLanguages(draft).find((tag) => tag === query.language) ?? original;
   const set = (changed: Partial<SurveyDraft>) => setDraft((before) => ({ ...before, ...changed }));
   const { questions } = draft;
   const send = async () => {
@@ -37,10 +42,7 @@ export function SurveyEditor({
     await onSave({
       ...draft,
       name: draft.name.trim(),
-      questions: questions.map((question) => ({
-        ...question,
-        ...(question.choices ? { choices: question.choices.filter((choice) => choice.trim() !== "") } : {}),
-      })),
+      questions: questions.map(withCompleteChoices),
       ...(!changed ? {} : isTargeted ? { targeting_flag_filters: filters } : { remove_targeting_flag: true }),
     });
     return false;
@@ -71,8 +73,15 @@ export function SurveyEditor({
             />
           </section>
           <h2>{w.questions}</h2>
+          <Languages
+            draft={draft}
+            language={language}
+            onChange={setDraft}
+            onChoose={(tag) => setAddress({ language: tag || undefined }, true)}
+          />
           <QuestionList
             questions={questions}
+            language={language}
             errorOf={errorOf}
             onChange={(changed) => set({ questions: changed })}
           />
@@ -92,7 +101,7 @@ export function SurveyEditor({
             onFilters={setFilters}
             errorOf={errorOf}
           />
-          <AppearanceFields draft={draft} set={set} />
+          <AppearanceFields draft={draft} language={language} set={set} />
         </>
       )}
     </Form>

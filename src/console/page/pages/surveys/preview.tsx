@@ -14,7 +14,9 @@ export function SurveyPreview({ draft }: { draft: SurveyDraft }) {
   const [page, setPage] = useState(0);
   const [loads, setLoads] = useState(0);
   const { questions } = draft;
-  const shown = Math.min(page, questions.length - 1);
+  // After the last question posthog-js shows the thank-you message.
+  const hasThanks = draft.appearance.displayThankYouMessage === true;
+  const shown = Math.min(page, hasThanks ? questions.length : questions.length - 1);
   useEffect(() => {
     // posthog-js remembers the order of questions by the id of the survey.
     const id = `preview ${questions.map((question) => question.id).join(" ")}`;
@@ -26,7 +28,10 @@ export function SurveyPreview({ draft }: { draft: SurveyDraft }) {
       <Select
         label={w.preview}
         value={String(shown)}
-        choices={questions.map((_, place) => [String(place), w.question(place + 1)] as const)}
+        choices={[
+          ...questions.map((_, place) => [String(place), w.question(place + 1)] as const),
+          ...(hasThanks ? [[String(questions.length), w.thanksScreen] as const] : []),
+        ]}
         onChange={(place) => setPage(Number(place))}
       />
       <iframe

@@ -2,6 +2,7 @@
 
 import { Area, Checkbox, Field, Select } from "../../components/fields.tsx";
 import { lazyMessages } from "../../messages/later.ts";
+import { withChoices } from "../../model/survey-translations.ts";
 import {
   type Branching,
   getAnswers,
@@ -55,7 +56,7 @@ export function QuestionForm({ question, place, count, error, onChange }: Questi
           <Area
             label={w.choices}
             value={(question.choices ?? []).join("\n")}
-            onInput={(text) => set({ choices: text.split("\n") })}
+            onInput={(text) => onChange(withChoices(question, text.split("\n")))}
             rows={4}
           />
           <Checkbox

@@ -6,6 +6,7 @@ import { Icon } from "../../components/icons.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { lazyMessages } from "../../messages/later.ts";
 import { moveQuestion, type Question, removeQuestion } from "../../model/surveys.ts";
+import { original, QuestionTranslation } from "./languages.tsx";
 import { QuestionForm } from "./question-form.tsx";
 
 const w = lazyMessages.surveys;
@@ -26,10 +27,13 @@ function getShownPlace(place: number, { from, to }: Drag): number {
 
 export function QuestionList({
   questions,
+  language,
   errorOf: getError,
   onChange,
 }: {
   questions: readonly Question[];
+  /** The texts in this language are edited. */
+  language: string;
   errorOf: (field: string) => string | undefined;
   onChange: (questions: Question[]) => void;
 }) {
@@ -75,6 +79,8 @@ export function QuestionList({
     grip?.scrollIntoView({ block: "nearest", behavior: "instant" });
   });
 
+  const put = (place: number, changed: Question) =>
+    onChange(questions.map((one, index) => (index === place ? changed : one)));
   const keepFocus = (place: number) => {
     const focused = document.activeElement;
     moved.current = {
@@ -170,13 +176,22 @@ export function QuestionList({
               />
             </span>
           </div>
-          <QuestionForm
-            question={question}
-            place={place}
-            count={count}
-            error={getError(`questions.${place}.question`)}
-            onChange={(changed) => onChange(questions.map((one, index) => (index === place ? changed : one)))}
-          />
+          {language === original ? (
+            <QuestionForm
+              question={question}
+              place={place}
+              count={count}
+              error={getError(`questions.${place}.question`)}
+              onChange={(changed) => put(place, changed)}
+            />
+          ) : (
+            <QuestionTranslation
+              question={question}
+              language={language}
+              errorOf={(member) => getError(`questions.${place}.translations.${language}.${member}`)}
+              onChange={(changed) => put(place, changed)}
+            />
+          )}
         </fieldset>
       ))}
       <p class="unseen" role="status">
