@@ -13,7 +13,7 @@ import type { ClusterSession } from "./cluster-session.ts";
 import { configFromOptions, getDataDir, withSettings } from "./settings.ts";
 
 /** Commands that only use the metadata store. */
-const sharedCommands = [
+const clusterCommands = [
   "init",
   "flags",
   "keys",
@@ -41,7 +41,7 @@ let reportedFolder: string | undefined;
 
 /** Adds the cluster options to the commands that can work on a cluster. */
 export function withSharedSettings(program: Command): void {
-  for (const command of program.commands.filter((each) => sharedCommands.includes(each.name()))) {
+  for (const command of program.commands.filter((each) => clusterCommands.includes(each.name()))) {
     for (const leaf of getLeaves(command)) {
       const longs = leaf.options.map(({ long }) => long);
       if (longs.includes("--data-dir") && !longs.includes("--postgres-url"))
@@ -99,7 +99,7 @@ function isShared(command: Command): boolean {
   let top = command;
   while (top.parent?.parent) top = top.parent;
   const usesStore = command.options.some(({ long, hidden }) => long === "--data-dir" && !hidden);
-  return usesStore && sharedCommands.includes(top.name());
+  return usesStore && clusterCommands.includes(top.name());
 }
 
 function getLeaves(command: Command): Command[] {

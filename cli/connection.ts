@@ -100,7 +100,7 @@ export async function withServer<Result>(
     const log = createLog("warn", "text", process.stderr);
     const own = engineCommand.slice(0, -1);
     const commands = { own, sqliteCheck: [], engine: engineCommand, worker: [] };
-    server = new FlagkeepServer(ownConfig(config), log, directory, commands, rejectPending);
+    server = new FlagkeepServer(configWithoutPruning(config), log, directory, commands, rejectPending);
   } catch (error) {
     directory.release();
     throw error;
@@ -115,7 +115,7 @@ export async function withServer<Result>(
   }
 }
 
-function ownConfig(config: Config): Config {
+function configWithoutPruning(config: Config): Config {
   // The archive limit is a setting of `serve`, whose flags are unknown here: never prune.
   return { ...config, host: "127.0.0.1", port: 0, workers: 1, "archive-max-size": Number.MAX_SAFE_INTEGER };
 }

@@ -30,7 +30,7 @@ export async function waitForIngestion(server: ServerConnection): Promise<void> 
 export async function openEngineSession<Result>(
   options: object,
   work: (server: ServerConnection) => Promise<Result>,
-  { patience = patienceMs, mayStartAgain = true, onWait = sayOnce() }: EngineSessionOptions = {},
+  { patience = patienceMs, mayStartAgain = true, onWait = reportOnce() }: EngineSessionOptions = {},
 ): Promise<Result> {
   return await withServer(
     {
@@ -53,12 +53,12 @@ interface EngineSessionOptions {
 
 type OnWait = (entries: number) => void;
 
-function sayOnce(): OnWait {
+function reportOnce(): OnWait {
   const since = performance.now();
-  let isSaid = false;
+  let isReported = false;
   return (entries) => {
-    if (isSaid || performance.now() - since < silentWaitMs) return;
-    isSaid = true;
+    if (isReported || performance.now() - since < silentWaitMs) return;
+    isReported = true;
     process.stderr.write(`flagkeep: ${entries} acknowledged events are being loaded first.\n`);
   };
 }

@@ -42,7 +42,7 @@ export const healthcheck = withJson(
   .action(
     run(async (options: { url?: string; role?: RoleName; json?: true }) => {
       const { url, role } = options;
-      const state = url ? await stateOver(url, role) : await stateIn(getDataDir(options as never), role);
+      const state = url ? await getRemoteState(url, role) : await stateIn(getDataDir(options as never), role);
       const health: Static<typeof Health> = { ready: state === "ready", state };
       if (options.json) printJson(health);
       else if (health.ready) print("ready");
@@ -72,7 +72,7 @@ function silence(dataDir: string): string {
   return used ? "the process that uses the data directory does not respond" : "not running";
 }
 
-async function stateOver(url: string, role: RoleName | undefined): Promise<string> {
+async function getRemoteState(url: string, role: RoleName | undefined): Promise<string> {
   try {
     const address = `${url.replace(/\/+$/, "")}/_readiness${role === undefined ? "" : `?role=${role}`}`;
     const response = await fetch(address, { signal: AbortSignal.timeout(timeoutMs) });

@@ -14,16 +14,19 @@ import { assertInitialized, withPeople } from "../stores.ts";
 import { moveToClickHouse } from "./migrate-events.ts";
 import { EntriesProgress } from "./rebuild.ts";
 
-const Acquired = strictObject({
+const MigrationJson = strictObject({
   /** Rows of flags, keys, projects and users. */
   metadata_rows: NonNegativeInt,
   /** Rows of persons, groups and related tables. */
   people_rows: NonNegativeInt,
 });
 
-const sharedSettings = [...engineSessionSettings, "postgres-url", "postgres-password-file"] as const;
+const clusterSettings = [...engineSessionSettings, "postgres-url", "postgres-password-file"] as const;
 
-export const migrateTo = withJson(withSettings(new Command("migrate-to-cluster"), sharedSettings), Acquired)
+export const migrateTo = withJson(
+  withSettings(new Command("migrate-to-cluster"), clusterSettings),
+  MigrationJson,
+)
   .description("Migrate a data directory to a cluster (PostgreSQL and ClickHouse).")
   .addHelpText(
     "after",

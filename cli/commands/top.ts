@@ -132,7 +132,7 @@ async function lastEvents(engine: EngineClient, projectId: number): Promise<Fram
 /** Draws repeatedly: in place on a terminal, appended elsewhere. */
 async function watch(see: () => Promise<Frame>, { interval, count }: TopOptions): Promise<void> {
   const isTerminal = process.stdout.isTTY === true;
-  const leaving = isTerminal ? takeTerminal() : new Promise<void>(() => {});
+  const leaving = isTerminal ? prepareTerminal() : new Promise<void>(() => {});
   const rates: number[] = [];
   try {
     for (let looks = 1; ; looks++) {
@@ -153,14 +153,14 @@ async function watch(see: () => Promise<Frame>, { interval, count }: TopOptions)
       if (isOver) return;
     }
   } finally {
-    if (isTerminal) giveTerminalBack();
+    if (isTerminal) restoreTerminal();
   }
 }
 
 /** The alternate screen without a cursor; resolves when the user quits. */
-function takeTerminal(): Promise<void> {
+function prepareTerminal(): Promise<void> {
   process.stdout.write("\x1b[?1049h\x1b[?25l");
-  process.once("exit", giveTerminalBack);
+  process.once("exit", restoreTerminal);
   return new Promise((resolve) => {
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => resolve());
     if (!process.stdin.isTTY) return;
@@ -172,8 +172,8 @@ function takeTerminal(): Promise<void> {
   });
 }
 
-function giveTerminalBack(): void {
-  process.off("exit", giveTerminalBack);
+function restoreTerminal(): void {
+  process.off("exit", restoreTerminal);
   process.stdout.write("\x1b[?25h\x1b[?1049l");
 }
 

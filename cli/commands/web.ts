@@ -167,8 +167,8 @@ async function readReport({ range, compare, by, limit }: WebOptions, ask: Ask): 
       visitors,
       visits,
       views,
-      views_per_visit: bothOf((member) => quotient(views[member], visits[member])),
-      bounce_rate: bothOf((member) => quotient(bounces[member], 100)),
+      views_per_visit: forBothPeriods((member) => quotient(views[member], visits[member])),
+      bounce_rate: forBothPeriods((member) => quotient(bounces[member], 100)),
       visit_duration: duration,
     },
     lists: rows,
@@ -183,7 +183,7 @@ async function readReport({ range, compare, by, limit }: WebOptions, ask: Ask): 
 
 const toFigure = ([value, previous]: Pair): Figure => ({ value, previous });
 
-const bothOf = (of: (member: "value" | "previous") => number | null): Figure => ({
+const forBothPeriods = (of: (member: "value" | "previous") => number | null): Figure => ({
   value: of("value"),
   previous: of("previous"),
 });

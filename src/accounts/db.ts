@@ -141,7 +141,7 @@ export class Changes {
   private readonly revisions: Statement<{ name: string; value: number }, []>;
   private checkedAt = Number.NEGATIVE_INFINITY;
   private version = -1;
-  private ownChange = true;
+  private isLocalChange = true;
   private known = new Map<string, number>();
   private retakings = 0;
 
@@ -155,7 +155,7 @@ export class Changes {
 
   /** Reports a change by this process: SQLite does not count a connection's own commits. */
   expect(): void {
-    this.ownChange = true;
+    this.isLocalChange = true;
   }
 
   /**
@@ -163,7 +163,7 @@ export class Changes {
    * revision may now belong to other rows.
    */
   retake(isBack: boolean): void {
-    this.ownChange = true;
+    this.isLocalChange = true;
     if (isBack) this.retakings += 1;
   }
 
@@ -176,16 +176,16 @@ export class Changes {
   /** Current revision of `name`; 0 if it never changed. At most `checkEveryMs` behind other processes. */
   revision(name: string): number {
     const now = performance.now();
-    if (this.ownChange || now - this.checkedAt >= this.checkEveryMs) this.check(now);
+    if (this.isLocalChange || now - this.checkedAt >= this.checkEveryMs) this.check(now);
     return this.known.get(name) ?? 0;
   }
 
   private check(now: number): void {
     this.checkedAt = now;
     const version = this.dataVersion.get()?.data_version ?? 0;
-    if (version === this.version && !this.ownChange) return;
+    if (version === this.version && !this.isLocalChange) return;
     this.version = version;
-    this.ownChange = false;
+    this.isLocalChange = false;
     this.known = new Map(this.revisions.all().map((row) => [row.name, row.value]));
   }
 }

@@ -138,7 +138,7 @@ export class KeyIndex {
     if (formerToken === null) return found;
     const now = new Date();
     if (previousKey(found, this.kind, now) === undefined) return token === found[present] ? found : undefined;
-    const uses = this.usesOf(formerToken);
+    const uses = this.getUses(formerToken);
     if (token === formerToken) {
       uses.former += 1;
       uses.lastUsedAt = now;
@@ -155,13 +155,13 @@ export class KeyIndex {
 
   /** Adds the counts of another process; `lastUsedAt` may be ISO 8601. */
   addUses({ formerToken, former, present, lastUsedAt }: UsesByKey): void {
-    const uses = this.usesOf(formerToken);
+    const uses = this.getUses(formerToken);
     uses.former += former;
     uses.present += present;
     if (lastUsedAt !== null) uses.lastUsedAt = new Date(lastUsedAt);
   }
 
-  private usesOf(formerToken: string): Uses {
+  private getUses(formerToken: string): Uses {
     let uses = this.uses.get(formerToken);
     if (uses === undefined) {
       uses = { former: 0, present: 0, lastUsedAt: null };

@@ -50,7 +50,7 @@ export interface CreateOptions {
   /** How long to wait for another backup of the directory, or a verification; default 0. */
   waitMs?: number;
   onProgress?: (step: BackupStep, done: number, total: number) => void;
-  spaceOf?: FreeSpace;
+  getFreeSpace?: FreeSpace;
 }
 
 export interface CreatedBackup {
@@ -93,7 +93,7 @@ async function createIn(folder: string, startedAt: Date, options: CreateOptions)
   const { dataDir, onProgress = () => undefined } = options;
   const destination = options.openDestination();
   // First the copies and the compressed file, later the compressed file and its unpacked contents.
-  await assertDiskSpace(folder, 2 * storesBytes(dataDir), options.spaceOf, options.reserveBytes);
+  await assertDiskSpace(folder, 2 * storesBytes(dataDir), options.getFreeSpace, options.reserveBytes);
   onProgress("snapshot", 0, 1);
   const copies = join(folder, "copies");
   mkdirSync(copies, { mode: 0o700 });
@@ -117,7 +117,7 @@ async function createIn(folder: string, startedAt: Date, options: CreateOptions)
   await deleteIncrementally(copies);
   await verifyBackup(fileSource(path), {
     workFolder: folder,
-    spaceOf: options.spaceOf,
+    getFreeSpace: options.getFreeSpace,
     onProgress: (done) => onProgress("verify", done, total),
   }).catch((error: unknown) => {
     if (!(error instanceof BackupCorruptError)) throw error;

@@ -108,7 +108,7 @@ class Folder implements Destination {
       await this.removeTorn();
       await rename(file.path, target).catch(async (error: NodeJS.ErrnoException) => {
         if (error.code !== "EXDEV") throw error;
-        await copyBeside(file, target, onBytes);
+        await copyDurably(file, target, onBytes);
       });
       await syncFolder(this.name);
     } catch (error) {
@@ -143,7 +143,7 @@ class Folder implements Destination {
     const target = join(this.name, path);
     try {
       await mkdir(dirname(target), { recursive: true, mode: 0o700 });
-      await writtenBeside(target, async (part) => {
+      await writeDurably(target, async (part) => {
         const handle = await open(part, "wx", 0o600);
         try {
           await handle.writeFile(bytes);
@@ -178,7 +178,7 @@ const partEnding = ".part";
 const tornMs = 3_600_000;
 
 /** Writes a file under a temporary name and renames it once complete; an incomplete file is deleted. */
-async function writtenBeside(target: string, write: (part: string) => Promise<void>): Promise<void> {
+async function writeDurably(target: string, write: (part: string) => Promise<void>): Promise<void> {
   const part = `${target}${partEnding}`;
   const stop = onInterrupt(() => rmSync(part, { force: true }));
   try {
@@ -192,8 +192,8 @@ async function writtenBeside(target: string, write: (part: string) => Promise<vo
 }
 
 /** Copies to another disk, atomically. */
-async function copyBeside(file: WrittenFile, target: string, onBytes: (bytes: number) => void) {
-  await writtenBeside(target, async (part) => {
+async function copyDurably(file: WrittenFile, target: string, onBytes: (bytes: number) => void) {
+  await writeDurably(target, async (part) => {
     const handle = await open(part, "wx+", 0o600);
     try {
       const sink = new HashedFile(handle, "paced");

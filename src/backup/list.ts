@@ -63,7 +63,7 @@ async function inspect(destination: Destination, name: string, chunks: Chunks): 
   };
   try {
     const kind = await getKind(source);
-    if (kind === "pieces") return lookAtIndex(facts, await readIndex(source), chunks);
+    if (kind === "pieces") return describeIndex(facts, await readIndex(source), chunks);
     if (kind === "encrypted") {
       // The upload was complete, and nothing more is known without the key.
       const unknown = { version: null, events: null, projects: [], problem: null };
@@ -89,7 +89,7 @@ async function inspect(destination: Destination, name: string, chunks: Chunks): 
   }
 }
 
-function lookAtIndex(
+function describeIndex(
   facts: Pick<ListedBackup, "file" | "bytes" | "encrypted" | "incremental">,
   index: BackupIndex,
   chunks: Chunks,

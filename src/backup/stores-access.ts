@@ -40,7 +40,7 @@ function engineHolder(inUse: DirectoryInUseError): CheckpointHolder {
   return {
     async start(ms) {
       try {
-        await engine.askPatiently("holdCheckpoints", { ms, checkpointFirst: true }, engineStartMs);
+        await engine.requestWithRetry("holdCheckpoints", { ms, checkpointFirst: true }, engineStartMs);
       } catch (error) {
         const isOther = error instanceof EngineUnavailableError && !existsSync(controlSocketName);
         throw isOther ? inUse : error;

@@ -17,7 +17,7 @@ export interface VerifyOptions {
   /** Decrypt the backup; absent: it is not encrypted. */
   keys?: BackupKeys;
   onProgress?: (done: number, total: number) => void;
-  spaceOf?: FreeSpace;
+  getFreeSpace?: FreeSpace;
 }
 
 /**
@@ -25,7 +25,7 @@ export interface VerifyOptions {
  * @throws {BackupCorruptError} @throws {BackupFromNewerVersionError} @throws {DiskSpaceError}
  */
 export async function verifyBackup(source: BackupSource, options: VerifyOptions): Promise<Manifest> {
-  const { workFolder, onProgress, spaceOf: getSpace } = options;
+  const { workFolder, onProgress, getFreeSpace: getSpace } = options;
   const folder = join(workFolder, `verify-${crypto.randomUUID()}`);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   try {

@@ -41,7 +41,7 @@ export interface EngineState {
 }
 
 /** Retry interval while the engine does not respond. */
-const askAgainMs = 100;
+const retryMs = 100;
 /** How long a query waits for an engine that is starting. */
 const startWaitMs = 10_000;
 /** How long to wait for the reason why the engine does not respond. */
@@ -106,7 +106,7 @@ export class EngineClient {
    * Like `ask`, for commands: retries for `ms` while the engine does not respond.
    * @throws {EngineUnavailableError} it has not responded by then
    */
-  async askPatiently<Name extends keyof Queries>(
+  async requestWithRetry<Name extends keyof Queries>(
     name: Name,
     request: Queries[Name]["request"],
     ms: number,
@@ -116,7 +116,7 @@ export class EngineClient {
         return await this.ask(name, request);
       } catch (error) {
         if (!(error instanceof EngineUnavailableError) || performance.now() > end) throw error;
-        await Bun.sleep(askAgainMs);
+        await Bun.sleep(retryMs);
       }
     }
   }
@@ -172,13 +172,13 @@ export class EngineClient {
       this.state?.requireStatements((request as Queries[typeof name]["request"]).projectId);
     if (this.state !== undefined && !(await this.state.waitUntilReady(startWaitMs)))
       throw new EngineUnavailableError();
-    const askedAt = performance.now();
+    const requestedAt = performance.now();
     try {
       return await send(engineSocketName, name, request, clientSignal());
     } catch (error) {
       if (error instanceof RpcUnreachableError) {
         await this.state?.waitUntilEnded(endWaitMs);
-        const reason = this.state?.whyStuck(askedAt);
+        const reason = this.state?.whyStuck(requestedAt);
         if (retries === 0 || !this.shouldRetry(name, reason)) throw this.whyUnreachable(name, reason);
         return await this.trySend(send, name, request, retries - 1);
       }

@@ -27,9 +27,9 @@ export async function openExternalStore(
       : await SharedPeople.open(db, start.shared, {
           onUnavailable: availabilityLogger("the cluster"),
           onAcquired: () => outside?.recordLoaded(),
-          onFree: startOver,
-          onPaused: startOver,
-          onFatal: (error) => (error instanceof LeaseLostError ? startOver() : fatalErrors.die(error)),
+          onFree: restart,
+          onPaused: restart,
+          onFatal: (error) => (error instanceof LeaseLostError ? restart() : fatalErrors.die(error)),
         });
   const people = getPersonStore(start, db);
   if (shared === undefined)
@@ -57,7 +57,7 @@ export async function openExternalStore(
 }
 
 /** The cluster's loader has changed: restart this process in its new role. */
-function startOver(): never {
+function restart(): never {
   reportSync({ type: "takes_over" });
   process.exit(0);
 }

@@ -52,7 +52,7 @@ const memoryIntervalMs = 10_000;
 /** Delay after opening the event store until all startup code has run. */
 const settledMs = 2_000;
 /** Short steps, so that the lease is renewed between them. */
-const sharedStepBytes: StepBytes = { held: 8 * 1024 * 1024, staged: 8 * 1024 * 1024 };
+const clusterStepBytes: StepBytes = { held: 8 * 1024 * 1024, staged: 8 * 1024 * 1024 };
 
 /** Runs the engine until its server process exits or sends `stop`; ends the process. */
 export async function runEngine(recovery: StoreRecovery): Promise<never> {
@@ -151,7 +151,7 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, fatalErr
     events,
     shared === undefined ? storedIn(archive) : storedElsewhere,
     {
-      stepBytes: shared === undefined ? (start.memory?.stepBytes ?? defaultStepBytes) : sharedStepBytes,
+      stepBytes: shared === undefined ? (start.memory?.stepBytes ?? defaultStepBytes) : clusterStepBytes,
       portionBytes: start.memory?.portionBytes ?? defaultBatchBytes,
       bulkPauseMs: 300,
       checkpointBytes: 128 * 1024 * 1024,
@@ -290,7 +290,7 @@ function runDuckdb(
     loadingBytesMax: start.memory?.peopleCacheBytes ?? peopleCacheBytesMax.writer,
     ...(start.memory === null
       ? {}
-      : { residentBytesMax: start.memory.ownBytesMax, residentBytes: () => privateBytes() }),
+      : { residentBytesMax: start.memory.privateBytesMax, residentBytes: () => privateBytes() }),
     onStuck: replaceEngine,
     onError: (error) => {
       // Corruption is found when it is read; rebuilding the file fixes it.

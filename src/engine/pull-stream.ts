@@ -19,36 +19,36 @@ export async function pullStream(
   const disconnected = new AbortController();
   const signals = [clientSignal(), disconnected.signal, AbortSignal.timeout(lastsMs)];
   const signal = AbortSignal.any(signals.filter((one) => one !== undefined));
-  let hand = Promise.withResolvers<Uint8Array | undefined>();
-  let acquired = Promise.withResolvers<void>();
+  let next = Promise.withResolvers<Uint8Array | undefined>();
+  let chunkRead = Promise.withResolvers<void>();
   const sink = async (bytes: Uint8Array) => {
     if (bytes.length === 0) return;
     signal.throwIfAborted();
     const since = performance.now();
-    hand.resolve(bytes);
-    await acquired.promise;
+    next.resolve(bytes);
+    await chunkRead.promise;
     signal.throwIfAborted();
     onWaited(performance.now() - since);
   };
   // Stop waiting for the reader.
-  signal.addEventListener("abort", () => acquired.resolve(), { once: true });
+  signal.addEventListener("abort", () => chunkRead.resolve(), { once: true });
   const done = work(sink, signal).then(
-    () => hand.resolve(undefined),
+    () => next.resolve(undefined),
     (error) => {
       // The reader may already have stopped.
-      hand.promise.catch(() => undefined);
-      hand.reject(error);
+      next.promise.catch(() => undefined);
+      next.reject(error);
     },
   );
-  const first = await hand.promise;
+  const first = await next.promise;
   async function* chunks() {
     try {
-      for (let bytes = first; bytes !== undefined; bytes = await hand.promise) {
+      for (let bytes = first; bytes !== undefined; bytes = await next.promise) {
         yield bytes;
-        hand = Promise.withResolvers();
-        const { resolve } = acquired;
-        acquired = Promise.withResolvers();
-        if (signal.aborted) acquired.resolve();
+        next = Promise.withResolvers();
+        const { resolve } = chunkRead;
+        chunkRead = Promise.withResolvers();
+        if (signal.aborted) chunkRead.resolve();
         resolve();
       }
     } finally {

@@ -59,7 +59,7 @@ class QueryCapacityError extends AppError {
 }
 
 /** Concurrent API queries, in total and per project. */
-const ownLimits = { total: 3, perKey: 2, waiting: 256 };
+const queryLimits = { total: 3, perKey: 2, waiting: 256 };
 /** Statements of operators. */
 const statementLimits = { total: 3, perKey: 2, waiting: 64 };
 /** Results of statements that are being computed or read: each may be as large as `query-result-limit`. */
@@ -84,7 +84,7 @@ export type Handlers = {
 export function queryHandlers(deps: QueryDeps): Handlers {
   const { people, persons, backend, change } = deps;
   const { copies, events } = backend;
-  const own = new Semaphore(ownLimits);
+  const querySlots = new Semaphore(queryLimits);
   const statements = new Semaphore(statementLimits);
   const exports = new Semaphore(exportLimits);
   const downloads = new Semaphore(downloadLimits);
@@ -96,7 +96,7 @@ export function queryHandlers(deps: QueryDeps): Handlers {
   const runFor = (projectId: number): RunQuery => {
     const end = endsAt();
     return async (query) => {
-      const leave = await enter(own, projectId, { endsAt: end });
+      const leave = await enter(querySlots, projectId, { endsAt: end });
       return await backend.run(query, { signal: clientSignal(), endsAt: end }).finally(leave);
     };
   };

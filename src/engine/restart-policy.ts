@@ -53,7 +53,7 @@ export class RestartPolicy {
   }
 
   /** @returns why the event store should be rebuilt; empty if it should not or that was already tried */
-  takeDoubt(): string {
+  popDoubt(): string {
     if (this.doubtfulEnds < doubtfulEndsMax || this.hasDoubted) return "";
     this.hasDoubted = true;
     return `the engine exited ${this.doubtfulEnds} times soon after its start`;

@@ -75,7 +75,7 @@ const besidesBytesMax = 1_000 * 1024 * 1024;
  */
 const grownBytesMax = 512 * 1024 * 1024;
 /** Factor above the limit that the engine itself enforces. */
-const ownSlack = 1.35;
+const memorySlack = 1.35;
 /** Thread-pool threads in addition to one per processor: as many as queries can block. */
 const queryThreads = 8;
 /** Memory size assumed by the engine's garbage collector, which scales heap growth with it. */
@@ -153,7 +153,7 @@ export class EngineSupervisor implements EngineAsked {
     this.problem = null;
     this.send({
       type: "start",
-      start: { ...this.start, suspects: this.statements.suspects(), doubt: this.ends.takeDoubt() },
+      start: { ...this.start, suspects: this.statements.suspects(), doubt: this.ends.popDoubt() },
     });
     this.exited = this.follow(child);
   }
@@ -277,7 +277,7 @@ export class EngineSupervisor implements EngineAsked {
       const bytes = memory === null ? residentBytes(pid) : privateBytes(pid);
       const limit = memoryLimitBytes + besidesBytesMax;
       const grown = this.idleBytes + 2 * memoryLimitBytes + grownBytesMax;
-      if (bytes > (memory === null ? Math.max(limit, grown) : memory.ownBytesMax * ownSlack))
+      if (bytes > (memory === null ? Math.max(limit, grown) : memory.privateBytesMax * memorySlack))
         this.replace("a query exceeded the memory limit", { bytes });
     }
   }

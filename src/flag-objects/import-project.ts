@@ -117,10 +117,10 @@ class ObjectImport {
 
   take(member: ObjectMember, objects: ObjectDocument): void {
     const { kind } = objectKinds.find((one) => one.member === member)!;
-    for (const item of objects[member]) this.takeOne(member, kind, item);
+    for (const item of objects[member]) this.importItem(member, kind, item);
   }
 
-  private takeOne(member: ObjectMember, kind: ObjectKind, item: JsonObject): void {
+  private importItem(member: ObjectMember, kind: ObjectKind, item: JsonObject): void {
     const present = () =>
       readObjects(this.t, this.request.projectId)[member].find(
         (one) => getIdentity(one) === getIdentity(item),

@@ -73,7 +73,7 @@ export function createApp(deps: AppDeps): App {
     onError: deps.onError,
     bodies: new BodyReader(deps.limits ?? defaultLimits),
     now: deps.now ?? (() => new Date()),
-    connectionOf: (request) => getConnection(request),
+    getConnectionInfo: (request) => getConnection(request),
   };
   const served = [
     ...deps.routes,

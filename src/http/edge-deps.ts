@@ -17,9 +17,9 @@ export interface Connection {
 /** Resolves the client address and base URL of a request by the operator's settings. */
 export interface OriginResolver {
   isTrusted(peer: string): boolean;
-  clientOf(peer: string | undefined, headers: Headers): string | undefined;
+  getClient(peer: string | undefined, headers: Headers): string | undefined;
   /** URL by which clients reach this server, without a trailing slash. */
-  baseUrlOf(requested: URL, peer: string | undefined, headers: Headers): string;
+  getBaseUrl(requested: URL, peer: string | undefined, headers: Headers): string;
 }
 
 /** State that the nodes of a cluster share: a request sees all earlier changes, and its own are visible before its response. */
@@ -50,7 +50,7 @@ export interface EdgeDeps {
   /** Called for every request when its response is complete. */
   readonly onSeen?: (seen: CompletedRequest) => void;
   /** What is known about the connection of a request. */
-  readonly connectionOf: (request: Request) => Connection;
+  readonly getConnectionInfo: (request: Request) => Connection;
 }
 
 /** A request with a complete response. */

@@ -46,7 +46,7 @@ function createLifecycle(isSecure: boolean, deps: EdgeDeps) {
     .decorate("exchange", undefined as unknown as RequestContext)
     .onRequest((context) => {
       const { request } = context;
-      context.exchange = new RequestContext(request, deps.connectionOf(request), unknownPath, deps);
+      context.exchange = new RequestContext(request, deps.getConnectionInfo(request), unknownPath, deps);
     })
     .onError({ as: "global" }, ({ error: thrown, exchange, set }) => {
       // Otherwise Elysia rebuilds the response with its own status.

@@ -76,7 +76,7 @@ export class RequestContext {
   }
 
   get baseUrl(): string {
-    return this.deps.origins.baseUrlOf(this.requested, this.connection.peer(), this.request.headers);
+    return this.deps.origins.getBaseUrl(this.requested, this.connection.peer(), this.request.headers);
   }
 
   get url(): string {
@@ -90,7 +90,7 @@ export class RequestContext {
   }
 
   get address(): string | undefined {
-    return this.deps.origins.clientOf(this.connection.peer(), this.request.headers);
+    return this.deps.origins.getClient(this.connection.peer(), this.request.headers);
   }
 
   private get requested(): URL {

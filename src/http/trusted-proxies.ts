@@ -35,7 +35,7 @@ export class TrustedProxies implements OriginResolver {
    * Every proxy appends the address of its peer: the last address that is not a trusted proxy is the client, and
    * earlier ones are only the client's claim.
    */
-  clientOf(peer: string | undefined, headers: Headers): string | undefined {
+  getClient(peer: string | undefined, headers: Headers): string | undefined {
     if (peer === undefined) return undefined;
     // Only addresses of IPv4 clients on an IPv6 socket are not canonical.
     let client = peer.startsWith("::ffff:") ? (parseAddress(peer)?.toString() ?? peer) : peer;
@@ -50,15 +50,15 @@ export class TrustedProxies implements OriginResolver {
     return client;
   }
 
-  baseUrlOf(requested: URL, peer: string | undefined, headers: Headers): string {
+  getBaseUrl(requested: URL, peer: string | undefined, headers: Headers): string {
     if (this.publicUrl !== undefined) return this.publicUrl;
     if (peer === undefined || !this.isTrusted(peer)) return requested.origin;
-    const said = (name: string) => {
+    const forwarded = (name: string) => {
       const own = headers.get(`x-forwarded-${name}`)?.split(",", 1)[0];
       return (own ?? forwardedValues(headers, name)[0])?.trim() ?? "";
     };
-    const proto = said("proto").toLowerCase();
-    const host = said("host");
+    const proto = forwarded("proto").toLowerCase();
+    const host = forwarded("host");
     const prefix = (headers.get("x-forwarded-prefix")?.split(",", 1)[0]?.trim() ?? "").replace(/\/$/, "");
     const origin = `${/^https?$/.test(proto) ? `${proto}:` : requested.protocol}//${hostShape.test(host) ? host : requested.host}`;
     const start = URL.canParse(origin) ? new URL(origin).origin : requested.origin;

@@ -39,7 +39,7 @@ export class AbortRules {
   private readonly reasons = new Map<string, number>();
 
   /** True after the first event. */
-  get areOver(): boolean {
+  get isExceeded(): boolean {
     return this.isOver;
   }
 

@@ -31,11 +31,11 @@ class GroupedQuestions<Answer> {
   ask(texts: string[]): Promise<Answer> {
     const answer = Promise.withResolvers<Answer>();
     this.waiting.push({ texts, answer });
-    if (this.request < questionsMax) void this.askAll();
+    if (this.request < questionsMax) void this.sendQuestions();
     return answer.promise;
   }
 
-  private async askAll(): Promise<void> {
+  private async sendQuestions(): Promise<void> {
     this.request += 1;
     while (this.waiting.length > 0) {
       const group = takeGroup(this.waiting, ({ texts }) => texts.length, textsMax);

@@ -104,7 +104,7 @@ class Importer {
           reader.localTimes?.add(read.record);
           if (read.line <= skipTo) {
             if (read.line === skipTo) found = fingerprint(read) === before.fingerprint;
-            if (sender.hasOrdinals) this.passOver(read);
+            if (sender.hasOrdinals) this.skip(read);
             continue;
           }
           // Only its equal records were needed.
@@ -128,7 +128,7 @@ class Importer {
 
   /** The first batch is small, so that a wrong format is noticed early. */
   private batchMax(): number {
-    return this.abortRules.areOver ? recordsPerBatch : sampleSize;
+    return this.abortRules.isExceeded ? recordsPerBatch : sampleSize;
   }
 
   private async flush(): Promise<void> {
@@ -137,7 +137,7 @@ class Importer {
     await this.sender.add(batch);
   }
 
-  private passOver({ record }: ReadRecord): void {
+  private skip({ record }: ReadRecord): void {
     if (record === undefined) return;
     passOver(this.map(record).events, this.finishing);
   }

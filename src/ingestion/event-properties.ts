@@ -48,7 +48,7 @@ export function serializeProperties(
   decisions: PropertyDecisions,
 ): string {
   const sent = (item.value.properties ?? {}) as Record<string, unknown>;
-  const json = ownString(item, sent, decisions);
+  const json = itemProperties(item, sent, decisions);
   const cut: string[] = [];
   let more = "";
   const add = (member: string) => {
@@ -92,7 +92,11 @@ export function serializeProperties(
 }
 
 /** The client's JSON on one line, with unique names. */
-function ownString(item: RawItem, sent: Readonly<Record<string, unknown>>, repairs: Sanitization): string {
+function itemProperties(
+  item: RawItem,
+  sent: Readonly<Record<string, unknown>>,
+  repairs: Sanitization,
+): string {
   // Properties can be absent or null.
   if (item.value.properties === undefined || item.value.properties === null) return "{}";
   const json = sanitized(item.text.slice(item.propertiesStart, item.propertiesEnd), repairs);

@@ -23,7 +23,7 @@ declare const self: Worker;
 /** Approximate size of the chunks in which entries are passed on. */
 const chunkBytes = 1024 * 1024;
 
-const say = (message: FromThread) => postMessage(message);
+const send = (message: FromThread) => postMessage(message);
 let onAnswer: ((message: ToThread) => void) | undefined;
 
 // Requests of other clients have priority when both share a processor.
@@ -52,9 +52,9 @@ async function take({ body, protocol, limitBytes, arrival, known }: LargeBody): 
     }
     const writer = new EntryWriter(project.id, arrival.receivedMicros, lane === "historical");
     await handOver(lane, shared.notes.end(writer));
-    say({ done: { results: shared.results?.text() } });
+    send({ done: { results: shared.results?.text() } });
   } catch (error) {
-    say({ failed: toRejection(error) });
+    send({ failed: toRejection(error) });
   }
 }
 
@@ -125,12 +125,12 @@ async function handOver(lane: Lane, entries: readonly EntryJson[]): Promise<void
     let end = start;
     for (; end < entries.length && (end === start || size < chunkBytes); end++)
       size += Buffer.byteLength(entries[end]!);
-    await handOverBlock(lane, entries.slice(start, end), size);
+    await sendBlock(lane, entries.slice(start, end), size);
     start = end;
   }
 }
 
-async function handOverBlock(lane: Lane, entries: readonly EntryJson[], size: number): Promise<void> {
+async function sendBlock(lane: Lane, entries: readonly EntryJson[], size: number): Promise<void> {
   const bytes = Buffer.allocUnsafeSlow(size);
   const ends = new Uint32Array(entries.length);
   let end = 0;

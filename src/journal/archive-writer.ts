@@ -84,7 +84,7 @@ export class SegmentArchive {
   ) {
     this.converter = options.hasThread ? new ColumnarThread() : { pack: packColumnar, rest: () => undefined };
     for (const lane of lanes) {
-      mkdirSync(this.folderOf(lane), { recursive: true, mode: 0o700 });
+      mkdirSync(this.getFolder(lane), { recursive: true, mode: 0o700 });
       this.clean(lane);
     }
     this.bytes = this.listed().reduce((sum, { bytes }) => sum + bytes, 0);
@@ -189,7 +189,7 @@ export class SegmentArchive {
     const joins = newest !== undefined && newest.last + 1 === first && isShort(newest);
     const before = joins ? await readFile(newest.path).catch(ignoreNotFound) : undefined;
     const name = archivedFileName(before === undefined ? first : newest!.first, last);
-    await this.write(join(this.folderOf(lane), name), before === undefined ? [frame] : [before, frame]);
+    await this.write(join(this.getFolder(lane), name), before === undefined ? [frame] : [before, frame]);
     this.bytes += frame.length;
     if (before !== undefined) await unlink(newest!.path).catch(ignoreNotFound);
   }
@@ -330,12 +330,12 @@ export class SegmentArchive {
   /** Removes leftovers of a crash: unfinished files, and files replaced by a longer one. */
   private clean(lane: Lane): void {
     const listed = new Set(listArchive(this.options.folder, lane).map(({ path }) => basename(path)));
-    for (const name of readdirSync(this.folderOf(lane))) {
-      if (!listed.has(name)) rmSync(join(this.folderOf(lane), name), { force: true });
+    for (const name of readdirSync(this.getFolder(lane))) {
+      if (!listed.has(name)) rmSync(join(this.getFolder(lane), name), { force: true });
     }
   }
 
-  private folderOf(lane: Lane): string {
+  private getFolder(lane: Lane): string {
     return join(this.options.folder, lane);
   }
 }

@@ -43,7 +43,7 @@ export interface DiscardedRange {
 }
 
 const looksMax = 5;
-const givenUpName = "given-up.json";
+const discardedName = "given-up.json";
 
 /** The archive files of a lane, in order. */
 export function listArchive(folder: string, lane: Lane): ArchivedSegment[] {
@@ -129,13 +129,13 @@ export async function readArchived(
     segments,
     corruption: new SegmentCorruptError(path, good, last),
   });
-  const archivedText = await toDisplayString(path).catch(() => undefined);
-  if (archivedText === undefined) return corruptAfter(first - 1);
-  const { text } = archivedText;
+  const archivedJson = await toDisplayString(path).catch(() => undefined);
+  if (archivedJson === undefined) return corruptAfter(first - 1);
+  const { text } = archivedJson;
   let lastSeq = first - 1;
   // A file can also be truncated between two frames.
   const isWhole =
-    archivedText.isWhole && text.toString("utf8", text.length - frameEnd(last).length) === frameEnd(last);
+    archivedJson.isWhole && text.toString("utf8", text.length - frameEnd(last).length) === frameEnd(last);
   for (let start = 0; start < text.length; ) {
     const next = text.indexOf(segmentMark, start);
     const end = next === -1 ? text.length : next + 1;
@@ -191,7 +191,7 @@ export function pruneArchive(folder: string, covered: Record<Lane, number>): voi
 /** Ranges discarded since the last backup, one per lane. */
 export function discardedRanges(folder: string): DiscardedRange[] {
   try {
-    return JSON.parse(readFileSync(join(folder, givenUpName), "utf8")) as DiscardedRange[];
+    return JSON.parse(readFileSync(join(folder, discardedName), "utf8")) as DiscardedRange[];
   } catch {
     return [];
   }
@@ -207,7 +207,7 @@ export function recordDiscarded(folder: string, range: DiscardedRange): void {
 
 function writeDiscarded(folder: string, ranges: readonly DiscardedRange[]): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const path = join(folder, givenUpName);
+  const path = join(folder, discardedName);
   writeFileSync(`${path}.tmp`, JSON.stringify(ranges), { mode: 0o600 });
   renameSync(`${path}.tmp`, path);
 }

@@ -47,7 +47,7 @@ export interface EngineMemory {
    * Operator queries are cancelled when the process uses more private memory than this; pages of files it reads do not
    * count.
    */
-  ownBytesMax: number;
+  privateBytesMax: number;
   /** Memory size that the JavaScript garbage collector assumes for the machine. */
   heapBytes: number;
   /** Page cache of the persons store. */
@@ -67,7 +67,7 @@ export function engineMemory(bytes: number): EngineMemory {
       staged: Math.min(defaultStepBytes.staged, atLeast(4 * MiB, bytes / 16)),
     },
     portionBytes: Math.min(defaultBatchBytes, atLeast(MiB, bytes / 256)),
-    ownBytesMax: Math.floor(bytes * 0.65),
+    privateBytesMax: Math.floor(bytes * 0.65),
     heapBytes: Math.floor(bytes / 4),
     peopleCacheBytes: Math.min(peopleCacheBytesMax.writer, atLeast(8 * MiB, bytes / 16)),
   };

@@ -9,7 +9,7 @@ const behind = 10;
 
 /** Lowers the priority of all threads of this process; threads started later inherit that of their parent. */
 export function lowerProcessPriority(): void {
-  for (const thread of ownThreads()) lowerPriority(thread);
+  for (const thread of listThreads()) lowerPriority(thread);
 }
 
 /** Lowers the priority of this thread only; does nothing if priorities are per process. */
@@ -29,7 +29,7 @@ export function lowerPriority(id: number): void {
   }
 }
 
-function ownThreads(): number[] {
+function listThreads(): number[] {
   try {
     return readdirSync("/proc/self/task").map(Number);
   } catch {

@@ -150,13 +150,13 @@ function zoneMinutes(text: string, at: number): number | undefined {
   const minutesAt = text.charCodeAt(at + 3) === colonByte ? at + 4 : at + 3;
   const minutes = minutesAt === length ? 0 : digits2(text, minutesAt);
   const end = minutesAt === length ? length : minutesAt + 2;
-  if ((end !== length && !zoneNameBehind.test(text.slice(end))) || !(hours <= 23 && minutes <= 59))
+  if ((end !== length && !trailingZoneName.test(text.slice(end))) || !(hours <= 23 && minutes <= 59))
     return undefined;
   return (code === minus ? -1 : 1) * (hours * 60 + minutes);
 }
 
 /** Repeats the offset before it. */
-const zoneNameBehind = /^ [a-z]{1,5}$/i;
+const trailingZoneName = /^ [a-z]{1,5}$/i;
 // `Sat, 21 Nov 2026 02:31:07 +0100`, the day name and the seconds optional.
 const rfc2822 =
   /^(?:[a-z]{3},?\s+)?(\d{1,2})\s+([a-z]{3})[a-z]*\s+(\d{4})\s+(\d{1,2}):(\d{2})(?::(\d{2}))?(?:\s*([a-z]{1,3}|[+-]\d{2}:?\d{2}))?(?:\s*\(.*\))?$/i;

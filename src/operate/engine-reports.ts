@@ -31,7 +31,7 @@ export class EngineReportHandler {
       this.log.debug({ ...report.applied }, "journal segments applied");
     }
     if (report.type === "flag_usage") for (const usage of report.usage) this.recordUsage(usage);
-    if (report.type === "spikes") for (const spike of report.spikes) this.takeSpike(spike);
+    if (report.type === "spikes") for (const spike of report.spikes) this.handleSpike(spike);
   }
 
   private recordUsage({ projectId, calls, views }: ProjectUsage): void {
@@ -49,7 +49,7 @@ export class EngineReportHandler {
     }
   }
 
-  private takeSpike(spike: SpikeSignal): void {
+  private handleSpike(spike: SpikeSignal): void {
     this.metrics.countSpike(spike);
     this.log.warn({ ...spike }, `event spike ${spike.kind}`);
     this.onSpike(spike);

@@ -148,16 +148,16 @@ function bytesResponse({ chunks }: RpcBytes): Response {
   return new Response(body, { headers: { "Content-Type": bytesType } });
 }
 
-/** Streams the chunks of `next` until it returns undefined. @param onOver called once, when fully read or aborted */
+/** Streams the chunks of `next` until it returns undefined. @param onEnd called once, when fully read or aborted */
 function getStream(
   next: () => Promise<Uint8Array | undefined>,
-  onOver: () => void,
+  onEnd: () => void,
 ): ReadableStream<Uint8Array> {
   let stall: ReturnType<typeof setTimeout> | undefined;
   let isOver = false;
   const over = () => {
     clearTimeout(stall);
-    if (!isOver) onOver();
+    if (!isOver) onEnd();
     isOver = true;
   };
   const watch = (controller: ReadableStreamDefaultController<Uint8Array>) => {

@@ -238,11 +238,11 @@ class ScannedMembers implements Members {
 
   text(index: number): string {
     const number = this.number(index);
-    if (number === 0) return this.ownText(index);
+    if (number === 0) return this.copyText(index);
     const { texts } = this.numbers;
     let text = texts[number];
     if (text === undefined) {
-      text = intern(this.ownText(index));
+      text = intern(this.copyText(index));
       texts[number] = text;
     }
     return text;
@@ -250,7 +250,7 @@ class ScannedMembers implements Members {
 
   isText(memberIndex: number, text: string): boolean {
     if (this.number(memberIndex) !== 0) return this.text(memberIndex) === text;
-    if (!this.isCanonical(memberIndex)) return this.ownText(memberIndex) === text;
+    if (!this.isCanonical(memberIndex)) return this.copyText(memberIndex) === text;
     const { numbers, bytes } = this.instance();
     const member = this.table + memberIndex * words;
     const start = numbers[member + startWord]!;
@@ -285,7 +285,7 @@ class ScannedMembers implements Members {
     return new ParsedMembers(object);
   }
 
-  private ownText(index: number): string {
+  private copyText(index: number): string {
     const written = this.written(index);
     return this.isCanonical(index) ? written : canonicalJson(parseExactJson(written));
   }

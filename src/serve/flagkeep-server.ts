@@ -147,7 +147,7 @@ export class FlagkeepServer {
       log,
       {
         onReport: (report) => {
-          this.takeReport(report);
+          this.handleReport(report);
           if (report.type === "applied") this.traces?.loaded(report.applied);
         },
         onRejected,
@@ -378,7 +378,7 @@ export class FlagkeepServer {
     });
   }
 
-  private takeReport(report: Report): void {
+  private handleReport(report: Report): void {
     if (report.type === "corrupt") this.corruption.recordUnknownFile();
     const isUsage = report.type === "flag_usage" && report.usage.length > 0;
     if (this.shared === undefined || !isUsage) this.reports.take(report);

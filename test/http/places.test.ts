@@ -42,8 +42,8 @@ describe("the client's address", () => {
     test(name, () => {
       const places = new TrustedProxies(trusted);
       const headers = new Headers(forwarded === null ? {} : { "x-forwarded-for": forwarded });
-      expect(places.clientOf(peer, headers)).toBe(expected);
-      expect(places.clientOf(peer, headers)).toBe(expected);
+      expect(places.getClient(peer, headers)).toBe(expected);
+      expect(places.getClient(peer, headers)).toBe(expected);
     });
   }
 
@@ -55,10 +55,10 @@ describe("the client's address", () => {
     ["for=", "10.1.2.3"],
   ] as const) {
     test(`Forwarded: ${forwarded}`, () => {
-      expect(new TrustedProxies(trustedProxies).clientOf("10.1.2.3", new Headers({ forwarded }))).toBe(
+      expect(new TrustedProxies(trustedProxies).getClient("10.1.2.3", new Headers({ forwarded }))).toBe(
         expected,
       );
-      expect(new TrustedProxies(trustedProxies).clientOf("9.9.9.9", new Headers({ forwarded }))).toBe(
+      expect(new TrustedProxies(trustedProxies).getClient("9.9.9.9", new Headers({ forwarded }))).toBe(
         "9.9.9.9",
       );
     });
@@ -116,14 +116,14 @@ describe("the address of this server", () => {
   ] as const) {
     test(name, () => {
       const said = new Headers(headers as Record<string, string>);
-      expect(new TrustedProxies(trustedProxies).baseUrlOf(requested, "10.1.2.3", said)).toBe(expected);
+      expect(new TrustedProxies(trustedProxies).getBaseUrl(requested, "10.1.2.3", said)).toBe(expected);
       for (const peer of ["9.9.9.9", undefined]) {
-        expect(new TrustedProxies(trustedProxies).baseUrlOf(requested, peer, said)).toBe(
+        expect(new TrustedProxies(trustedProxies).getBaseUrl(requested, peer, said)).toBe(
           "http://10.1.2.4:8000",
         );
       }
       const fixed = new TrustedProxies(trustedProxies, "https://set.example");
-      expect(fixed.baseUrlOf(requested, "10.1.2.3", said)).toBe("https://set.example");
+      expect(fixed.getBaseUrl(requested, "10.1.2.3", said)).toBe("https://set.example");
     });
   }
 });

@@ -15,7 +15,7 @@ describe("a memory budget", () => {
     const shares = memoryShares(size * MiB);
     const sum = Object.values(shares).reduce((all, share) => all + share, 0);
     expect(sum).toBeLessThanOrEqual((size * MiB) / 2);
-    const { stepBytes, ownBytesMax, peopleCacheBytes } = engineMemory(size * MiB);
+    const { stepBytes, privateBytesMax: ownBytesMax, peopleCacheBytes } = engineMemory(size * MiB);
     expect(ownBytesMax).toBeGreaterThan(shares["duckdb-memory-limit"] + stepBytes.held + peopleCacheBytes);
     // What was taken in advance is in the event store's memory.
     expect(stepBytes.staged).toBeLessThan(shares["duckdb-memory-limit"]);

@@ -72,9 +72,9 @@ function rejectedPassword(code: string, message: string): InvalidFieldError {
 }
 
 async function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
-  let leave: () => void;
+  let release: () => void;
   try {
-    leave = await gate.enter(0);
+    release = await gate.enter(0);
   } catch (error) {
     if (error instanceof CapacityExceededError)
       throw new TooManyAttemptsError(1, "Too many parallel sign-ins. Try again.");
@@ -83,7 +83,7 @@ async function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();
   } finally {
-    leave();
+    release();
   }
 }
 

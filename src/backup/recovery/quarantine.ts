@@ -11,10 +11,10 @@ import { paths } from "../../paths.ts";
 /** Moves the event store's file and its log to the quarantine. @returns the new path of the file, if it existed */
 export function quarantineEventStore(dataDir: string): string | undefined {
   const { events } = paths(dataDir);
-  const putAside = existsSync(events) ? moveToQuarantine(dataDir, events) : undefined;
+  const quarantined = existsSync(events) ? moveToQuarantine(dataDir, events) : undefined;
   quarantineWal(dataDir);
   rmSync(markPath(dataDir), { force: true });
-  return putAside;
+  return quarantined;
 }
 
 /** Moves the event store's log to the quarantine. @returns its new path, if it existed */

@@ -251,7 +251,7 @@ async function openOrReason(recovery: Recovery): Promise<Opened> {
   }
   for (let attempt = 1; ; attempt++) {
     try {
-      const opened = await openWhole(files.events, options);
+      const opened = await openComplete(files.events, options);
       openingSucceeded(dataDir);
       if (mark !== undefined) return { ...opened, reason: `events.duckdb is corrupt (${mark}).` };
       return always ? { ...opened, reason: "Requested." } : opened;
@@ -275,7 +275,7 @@ async function openOrReason(recovery: Recovery): Promise<Opened> {
 }
 
 /** Opens the file, and reads what every start needs. */
-async function openWhole(path: string, options: EventDatabaseOptions) {
+async function openComplete(path: string, options: EventDatabaseOptions) {
   const database = await openEventDatabase(path, options);
   try {
     return { database, loader: await EventLoader.open(database) };

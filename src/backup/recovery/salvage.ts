@@ -162,7 +162,7 @@ class LaneCopy {
       if (isKnown) preserved.push(line);
       if (seq <= this.seenTo) continue;
       if (isKnown) this.entries += 1;
-      else this.setAside(line);
+      else this.quarantine(line);
     }
     if (last <= this.seenTo) return;
     this.seenTo = last;
@@ -182,7 +182,7 @@ class LaneCopy {
     }
   }
 
-  private setAside(line: string): void {
+  private quarantine(line: string): void {
     const { quarantine } = paths(this.restored);
     mkdirSync(quarantine, { recursive: true, mode: 0o700 });
     appendFileSync(join(quarantine, `unknown-projects-${this.lane}.ndjson`), `${line}\n`, { mode: 0o600 });

@@ -54,7 +54,7 @@ export class PendingBatches<Batch extends JournalBatch> {
   }
 
   /** Returns the batches that were taken last to the front of the queue. */
-  putBack(lane: Lane, batches: readonly Batch[]): void {
+  requeue(lane: Lane, batches: readonly Batch[]): void {
     this.lanes[lane].unshift(...batches);
   }
 }

@@ -287,12 +287,12 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
       if (!(error instanceof StagingError)) throw error;
       // Retry without staging: events are held here until the load, which can be retried when memory is short.
       this.isStaging = false;
-      this.waiting.putBack(lane, batches);
+      this.waiting.requeue(lane, batches);
       return;
     }
     const whole = batches.filter(({ last }) => last <= step.last);
     for (const batch of whole) this.recordApplied(batch);
-    this.waiting.putBack(lane, batches.slice(whole.length));
+    this.waiting.requeue(lane, batches.slice(whole.length));
     if (whole.length === 0) this.bytesSinceCheckpoint += Math.min(bytesMax, batches[0]!.bytes);
     this.buffers.reuse();
     const { spikes, flagUsage, ...counts } = stored;

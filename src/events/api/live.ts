@@ -41,7 +41,7 @@ interface Reader extends LiveReader {
   rows: number;
   /** Events not sent since the last reported count. */
   skipped: number;
-  lookAt: number;
+  checkAt: number;
 }
 
 interface EntrySink<Entries> {
@@ -83,8 +83,8 @@ export class LiveEvents {
 
   /** @throws {HttpError} 503 if there are too many readers */
   open(reader: LiveReader, signal: AbortSignal): Response {
-    const lookAt = performance.now() + checkIntervalMs;
-    return this.streams.open({ ...reader, rows: 0, skipped: 0, lookAt }, signal);
+    const checkAt = performance.now() + checkIntervalMs;
+    return this.streams.open({ ...reader, rows: 0, skipped: 0, checkAt: checkAt }, signal);
   }
 
   private send(lane: Lane, first: number, entries: readonly EntryJson[]): void {
@@ -117,8 +117,8 @@ export class LiveEvents {
     const now = performance.now();
     for (const reader of this.streams) {
       reader.rows = 0;
-      if (now >= reader.lookAt) {
-        reader.lookAt = now + checkIntervalMs;
+      if (now >= reader.checkAt) {
+        reader.checkAt = now + checkIntervalMs;
         if (!reader.isStillAllowed()) this.streams.close(reader);
       }
       const counted = `event: skipped\ndata: {"count":${reader.skipped}}\n\n`;

@@ -122,11 +122,11 @@ const migrations: readonly ClickHouseMigration[] = [
 
 /** Statements that create all tables. */
 export function schemaStatements(location: TableLocation): string[] {
-  return [...ownTables(location), ...migrations.flatMap(({ statements }) => statements(location))];
+  return [...baseTables(location), ...migrations.flatMap(({ statements }) => statements(location))];
 }
 
 /** Tables with the store's metadata. */
-function ownTables(location: TableLocation): string[] {
+function baseTables(location: TableLocation): string[] {
   return [
     `CREATE TABLE IF NOT EXISTS schema_migration${onCluster(location)} (version Int64, name String)
      ENGINE = ${engine(location, "schema_migration", "", false)} ORDER BY version SETTINGS ${durable}`,
@@ -160,7 +160,7 @@ export async function migrateClickHouse(
   const [major = 0, minor = 0] = String(found).split(".").map(Number);
   if (major < oldestVersion[0] || (major === oldestVersion[0] && minor < oldestVersion[1]))
     throw new ClickHouseTooOld(String(found));
-  for (const statement of ownTables(location)) await connection.command(statement);
+  for (const statement of baseTables(location)) await connection.command(statement);
   const [[version] = []] = await connection.rows("SELECT coalesce(max(version), 0) FROM schema_migration");
   const newest = Number(version);
   if (newest > migrations.length) throw new NewerDataVersionError("event store", newest, migrations.length);

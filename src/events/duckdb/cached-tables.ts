@@ -72,7 +72,7 @@ export class CachedTables {
       },
       end: async () => {
         for (const table of read.splice(0)) table.readers -= 1;
-        await this.dropUnread(connection);
+        await this.dropUnused(connection);
       },
     };
   }
@@ -120,7 +120,7 @@ export class CachedTables {
     return (rows.getRows()[0]![0] as number) <= this.rules.bytesMax;
   }
 
-  private async dropUnread(connection: DuckDBConnection): Promise<void> {
+  private async dropUnused(connection: DuckDBConnection): Promise<void> {
     const all = [...this.tables];
     const fresh = all.filter(([, { isStale }]) => !isStale);
     for (const [, table] of fresh.slice(0, Math.max(0, fresh.length - this.rules.tablesMax)))

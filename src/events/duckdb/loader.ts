@@ -21,7 +21,7 @@ const appendKinds = {
 } satisfies Record<EventColumnKind, AppendColumn<StorableEvent>["kind"]>;
 
 /** Values of a filler in place of an event's strings, which may be long. */
-const noTexts: Partial<StorableEvent> = Object.fromEntries(
+const emptyStrings: Partial<StorableEvent> = Object.fromEntries(
   Object.values(eventColumns).flatMap(({ kind, member, isNullable }) => {
     if (member === undefined || appendKinds[kind] !== "text") return [];
     return [[member, kind === "json" ? Buffer.from("{}") : isNullable ? null : ""]];
@@ -37,7 +37,7 @@ const eventTable: AppendTable<StorableEvent> = {
   }),
   // The table also has materialized columns; see `property-columns.ts`.
   columnNames: eventColumnNames,
-  filler: (event) => ({ ...event, ...noTexts, projectId: -event.projectId }),
+  filler: (event) => ({ ...event, ...emptyStrings, projectId: -event.projectId }),
 };
 
 const incomingTable: AppendTable<EventIdentity> = {

@@ -29,7 +29,7 @@ import { nativeFiles } from "./native-folder.ts";
 const chunkBytes = 64 * 1024;
 
 /** Space kept free for flag changes and a store's log. */
-const leftFreeBytes = 8 * 1024 * 1024;
+const reservedBytes = 8 * 1024 * 1024;
 const temporaryEnding = ".tmp";
 /** A partial copy without writes for this long is abandoned. */
 const abandonedMs = 60_000;
@@ -76,7 +76,7 @@ function removeAbandoned(folder: string): void {
 function assertCapacity(folder: string, bytes: number): void {
   const { bavail, bsize } = statfsSync(folder);
   const free = bavail * bsize;
-  if (free >= bytes + leftFreeBytes) return;
+  if (free >= bytes + reservedBytes) return;
   const mib = (count: number) => `${Math.ceil(count / 1024 ** 2)} MiB`;
-  throw new Error(`no space left on the disk: ${mib(bytes + leftFreeBytes)} required, ${mib(free)} free`);
+  throw new Error(`no space left on the disk: ${mib(bytes + reservedBytes)} required, ${mib(free)} free`);
 }

@@ -135,15 +135,15 @@ export class DuckdbPersonReplica {
     const { persons, owners } = changedIds(changes);
     const { connection } = this;
     await inTransaction(connection, async () => {
-      await this.takePersons(persons);
-      if (owners.length > 0) await this.takeOwners(owners);
+      await this.replicatePersons(persons);
+      if (owners.length > 0) await this.replicateOwners(owners);
       await connection.run("UPDATE mirror_cursor SET change_id = $1", [BigInt(last)]);
     });
     this.cursor = last;
     pruneChanges(this.people, last);
   }
 
-  private async takePersons(names: readonly PersonKey[]): Promise<void> {
+  private async replicatePersons(names: readonly PersonKey[]): Promise<void> {
     const { connection } = this;
     await connection.run("CREATE OR REPLACE TEMP TABLE changed_person (project_id INTEGER, uuid UUID)");
     await appendRows(connection, changedPersonTable, names);
@@ -154,7 +154,7 @@ export class DuckdbPersonReplica {
     await appendRows(connection, personTable, changedPersonRows(this.people, names));
   }
 
-  private async takeOwners(names: readonly DistinctIdKey[]): Promise<void> {
+  private async replicateOwners(names: readonly DistinctIdKey[]): Promise<void> {
     const { connection } = this;
     await connection.run("CREATE OR REPLACE TEMP TABLE changed_id (project_id INTEGER, distinct_id VARCHAR)");
     // All of them: distinct IDs without a person, as after a deletion, must be deleted too.

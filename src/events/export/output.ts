@@ -45,21 +45,21 @@ export async function writeToFile<Result>(
   const there = statSync(named, { throwIfNoEntry: false });
   if (there !== undefined && !there.isFile()) return await writeToStream(named, work);
   const path = there === undefined ? named : realpathSync(named);
-  const beside = `${path}.${process.pid}.part`;
-  const stop = onInterrupt(() => rmSync(beside, { force: true }));
+  const partPath = `${path}.${process.pid}.part`;
+  const stop = onInterrupt(() => rmSync(partPath, { force: true }));
   try {
-    const file = await open(beside, "w", 0o600);
+    const file = await open(partPath, "w", 0o600);
     const result = await work(async (bytes) => void (await file.writeFile(bytes)))
       .then(async (done) => {
         await file.sync();
         return done;
       })
       .finally(() => file.close());
-    await rename(beside, path);
+    await rename(partPath, path);
     await syncFolder(dirname(path));
     return result;
   } finally {
-    await rm(beside, { force: true });
+    await rm(partPath, { force: true });
     stop();
   }
 }

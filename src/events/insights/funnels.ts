@@ -35,7 +35,7 @@ const stepsMax = 20;
 const windowMax = 3_650;
 /** Maximum bins of times to convert; by default derived from the number of users. */
 const binsMax = 90;
-const ownBinsMax = 60;
+const defaultBinsMax = 60;
 const unitSeconds = new Map(
   Object.entries({
     second: 1,
@@ -215,7 +215,7 @@ async function computeTimes(
   if (from === to) throw new UnknownQueryError("funnelFromStep must be before funnelToStep.");
   if (breakdown !== undefined) throw new UnknownQueryError("time_to_convert does not support a breakdown.");
   // Rounded first: the ceiling of an integer cube root must not depend on the last bit.
-  const count = bins ?? `least(${ownBinsMax}, ceil(round(cbrt(people), 6)))`;
+  const count = bins ?? `least(${defaultBinsMax}, ceil(round(cbrt(people), 6)))`;
   const rows = (await store.rows(
     `WITH found ${dialect.asMaterialized} (${found}), ${reuseCount[order](funnel)},
      facts AS (

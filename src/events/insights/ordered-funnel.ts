@@ -141,14 +141,14 @@ class Walk {
       this.tied.push({ steps, arrival, value });
       return;
     }
-    this.takePending();
+    this.applyPending();
     this.pendingMoment = moment;
     this.pendingSteps = steps;
     this.pendingArrival = arrival;
     this.pendingValue = value;
   }
 
-  private takePending(): void {
+  private applyPending(): void {
     const { tied, pendingMoment: moment, pendingSteps: steps, pendingValue: value } = this;
     if (tied.length === 0) this.take(moment, steps, value);
     else {
@@ -184,7 +184,7 @@ class Walk {
   }
 
   endPerson(): void {
-    this.takePending();
+    this.applyPending();
     if (!this.hasStarted) return;
     let times = this.times.get(this.value);
     if (times === undefined) {

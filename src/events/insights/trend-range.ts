@@ -184,7 +184,7 @@ export function lastDays(range: Range, days: number): Range {
 }
 
 /** A range that starts so early that it has all `days` up to the end of its first bucket, and of itself. */
-export function lookBack(range: Range, interval: Interval, days: number): Range {
+export function extendBack(range: Range, interval: Interval, days: number): Range {
   const { fromMs, toMs, weekStartDay } = range;
   const firstEnd = after(getStart(fromMs, interval, weekStartDay), interval, weekStartDay);
   const firstMs = getStart(Math.min(firstEnd, toMs) - days * dayMs, activeUnit(interval));

@@ -21,10 +21,10 @@ import { type Formula, formulasIn, withFormulas } from "./formula.ts";
 import {
   activeUnit,
   comparedRange,
+  extendBack,
   getBuckets,
   type Interval,
   lastDays,
-  lookBack,
   type Range,
 } from "./trend-range.ts";
 import { breakdownLimit } from "./validate-query.ts";
@@ -125,7 +125,7 @@ function getRanking(
   if (formulas.length === 0 || breakdown === undefined) return undefined;
   const days = Math.max(0, ...series.map(({ math }) => getActiveDays(String(math), interval) ?? 0));
   const any = series.map((one) => `(${getConditions(store, one, query).join(" AND ")})`);
-  return eventSource(store.dialect, request, days === 0 ? range : lookBack(range, interval, days), {
+  return eventSource(store.dialect, request, days === 0 ? range : extendBack(range, interval, days), {
     columns: [`${breakdown.sql} AS value`],
     conditions: [`(${any.join(" OR ")})`],
     reads: { who: false, person: readsPersons(query, series) },
@@ -137,7 +137,7 @@ type Amount = [value: string | null, bucket: string, amount: number | bigint];
 
 const cumulative = "ActionsLineGraphCumulative";
 /** Displays of a single value for the whole range; PostHog's names. */
-const displaysOfWhole = ["BoldNumber", "ActionsTable", "ActionsPie", "ActionsBarValue", "WorldMap"];
+const displaysOfTotals = ["BoldNumber", "ActionsTable", "ActionsPie", "ActionsBarValue", "WorldMap"];
 
 async function computeSeries(store: EventSql, series: Series): Promise<JsonObject[]> {
   const { request, query, one, interval, range, breakdown, ranking } = series;
@@ -170,7 +170,7 @@ async function computeSeries(store: EventSql, series: Series): Promise<JsonObjec
   const getStart = (unit: Interval) => dialect.startOf(unit, "local_time", range.weekStartDay);
   const dataByValue = async () => {
     if (days === undefined) return perBucket(series, await amountsBy(getStart(interval), range));
-    const found = getFound(getStart(activeUnit(interval)), lookBack(range, interval, days));
+    const found = getFound(getStart(activeUnit(interval)), extendBack(range, interval, days));
     const changes = (await store.rows(
       changesSql(dialect, { ...withRanks(dialect, found, limit, ranking), days }),
     )) as Change[];
@@ -185,21 +185,21 @@ async function computeSeries(store: EventSql, series: Series): Promise<JsonObjec
     byValue.set(null, data);
   }
   // Not derived from buckets: unique users and averages of days cannot be added up.
-  const isOfWhole = displaysOfWhole.includes(display);
-  const getWhole = async (): Promise<Amount[]> => {
+  const showsTotals = displaysOfTotals.includes(display);
+  const getTotals = async (): Promise<Amount[]> => {
     const bucket = dialect.wallMoment(range.from);
     if (days === undefined) return await amountsBy(bucket, range);
     // Of the same events, so that the same values of a breakdown are shown.
     const from = dialect.wallMoment(lastDays(range, days).from);
     const counted = `count(DISTINCT CASE WHEN local_time >= ${from} THEN who END)`;
-    return await amountsBy(bucket, lookBack(range, interval, days), counted);
+    return await amountsBy(bucket, extendBack(range, interval, days), counted);
   };
-  const whole = isOfWhole && !isSum ? await getWhole() : [];
-  const wholeOf = new Map(whole.map(([value, , amount]) => [value, Number(amount)]));
+  const whole = showsTotals && !isSum ? await getTotals() : [];
+  const totalByValue = new Map(whole.map(([value, , amount]) => [value, Number(amount)]));
   const valued = [...byValue].map(([value, amounts]) => {
     const data = isCumulative ? addedUp(amounts) : amounts;
     const count = isCumulative ? data.at(-1)! : amounts.reduce((sum, amount) => sum + amount, 0);
-    return { value, data, count, figure: isOfWhole && !isSum ? (wholeOf.get(value) ?? 0) : count };
+    return { value, data, count, figure: showsTotals && !isSum ? (totalByValue.get(value) ?? 0) : count };
   });
   return valued
     .sort((a, b) => b.figure - a.figure)
@@ -207,7 +207,7 @@ async function computeSeries(store: EventSql, series: Series): Promise<JsonObjec
       ...described(series, value),
       count,
       data,
-      ...(isOfWhole ? { aggregated_value: figure } : {}),
+      ...(showsTotals ? { aggregated_value: figure } : {}),
     }));
 }
 

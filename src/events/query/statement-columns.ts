@@ -74,7 +74,7 @@ function replaceIn(select: Node, findColumn: FindColumn, columns: Map<string, st
   const collect = (node: Node): boolean => {
     // Subqueries have tables of their own.
     if (node.class === "SUBQUERY") return false;
-    const read = getRead(node, table);
+    const read = getPropertyRead(node, table);
     const sql = read && findColumn(read.name, read.form);
     if (sql !== undefined) found.set(node, { sql, alias: read!.title });
     return false;
@@ -134,7 +134,10 @@ const comparedSides: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** What a node reads, if it is a property as a string. `title` is DuckDB's name of such a column, empty if unknown. */
-function getRead(node: Node, table: string): { name: string; form: PropertyForm; title: string } | undefined {
+function getPropertyRead(
+  node: Node,
+  table: string,
+): { name: string; form: PropertyForm; title: string } | undefined {
   if (node.class !== "FUNCTION") return undefined;
   const [json, path] = (node.children ?? []) as Node[];
   const called = fold(String(node.function_name));
@@ -150,7 +153,7 @@ function getRead(node: Node, table: string): { name: string; form: PropertyForm;
 }
 
 /** `prop('x')` as written by `withPropertyNames`. */
-function getShortForm(node: Node, table: string): ReturnType<typeof getRead> {
+function getShortForm(node: Node, table: string): ReturnType<typeof getPropertyRead> {
   const [json, pattern, by] = (node.children ?? []) as Node[];
   const isShort =
     fold(String(node.function_name)) === "regexp_replace" &&

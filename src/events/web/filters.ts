@@ -7,9 +7,9 @@ import { type EventSql, type PropertyLocation, type SqlDialect, stringAt } from 
 import zones from "./time-zone-countries.txt" with { type: "text" };
 import {
   filteredProperty,
-  leftPathName,
-  leftPathSql,
   pathSql,
+  previousPathName,
+  previousPathSql,
   sessionKeyNames,
   type VisitProperty,
 } from "./visit-fields.ts";
@@ -23,7 +23,7 @@ export function webFilterSql(store: EventSql, filter: JsonObject): string {
   if ((filter.type ?? "event") !== "event") return eventFilterSql(store, filter);
   const shown: Record<string, () => string> = {
     $pathname: () => pathSql(store),
-    [leftPathName]: () => leftPathSql(store),
+    [previousPathName]: () => previousPathSql(store),
     $geoip_country_code: () => countryAmong(store, filter),
   };
   const { key } = filter;

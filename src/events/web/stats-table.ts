@@ -7,9 +7,9 @@ import { conversionGoalIn, conversionsByVisitor } from "./conversions.ts";
 import { propertyOfFilter, visitFilterSql, webFilterSql, zoneTable } from "./filters.ts";
 import { figures, inPeriod, numberOrNull } from "./overview.ts";
 import {
-  leftPathName,
-  leftPathSql,
   pathSql,
+  previousPathName,
+  previousPathSql,
   type VisitPropertyName,
   visitProperties,
 } from "./visit-fields.ts";
@@ -71,7 +71,7 @@ const orders = {
 const fractions = ["bounce_rate", "conversion_rate", "average_scroll_percentage", "scroll_gt80_percentage"];
 const averages = [...fractions, "avg_time_on_page"];
 
-const leftPageFigures: Readonly<Record<string, string>> = {
+const previousPageFigures: Readonly<Record<string, string>> = {
   avg_time_on_page: "CASE WHEN e.seconds >= 0 THEN e.seconds END",
   average_scroll_percentage: "e.depth",
   scroll_gt80_percentage: "CASE WHEN e.depth IS NOT NULL THEN CASE WHEN e.depth > 0.8 THEN 1 ELSE 0 END END",
@@ -226,7 +226,7 @@ async function pagesSql(
   const isPlain = conversions === undefined && web.visitFilters.length === 0;
   const pages = isPlain ? countedPages(store, web) : await pagesByVisitor(store, web, { names, conversions });
   const bounces = names.includes("bounce_rate") ? await bouncesSql(store, web) : undefined;
-  const left = names.filter((name) => name in leftPageFigures);
+  const left = names.filter((name) => name in previousPageFigures);
   if (bounces === undefined && left.length === 0) return pages;
   const columns = names.flatMap((name) => {
     const table = name === "bounce_rate" ? "b" : left.includes(name) ? "l" : "p";
@@ -234,7 +234,7 @@ async function pagesSql(
   });
   return `SELECT p.value AS value, p.estimated AS estimated, ${columns.join(", ")} FROM (${pages}) AS p
     ${bounces === undefined ? "" : `LEFT JOIN (${bounces}) AS b ON b.path = p.value`}
-    ${left.length === 0 ? "" : `LEFT JOIN (${await leftPagesSql(store, web, left)}) AS l ON l.path = p.value`}`;
+    ${left.length === 0 ? "" : `LEFT JOIN (${await previousPagesSql(store, web, left)}) AS l ON l.path = p.value`}`;
 }
 
 /** SQL for the figures of pages whose visitors are joined one by one. */
@@ -274,11 +274,12 @@ function countedPages(store: EventSql, web: WebQuery): string {
 }
 
 /** SQL for means over the times that a page was left, by path. */
-async function leftPagesSql(store: EventSql, web: WebQuery, names: readonly string[]): Promise<string> {
-  const source = await leftPageSource(store, web);
+async function previousPagesSql(store: EventSql, web: WebQuery, names: readonly string[]): Promise<string> {
+  const source = await previousPageSource(store, web);
   const means = names.flatMap((name) =>
     Object.values(periods).map(
-      (period) => `avg(CASE WHEN ${inPeriod(period)} THEN ${leftPageFigures[name]} END) AS ${name}_${period}`,
+      (period) =>
+        `avg(CASE WHEN ${inPeriod(period)} THEN ${previousPageFigures[name]} END) AS ${name}_${period}`,
     ),
   );
   return `SELECT e.path AS path, ${means.join(", ")} FROM (${source}) AS e WHERE e.path IS NOT NULL GROUP BY e.path`;
@@ -399,17 +400,17 @@ const readings = {
  * SQL for rows with `period`, the `path` of a page that was left, `seconds` on it and the `depth` of scrolling, both
  * null if not sent. @throws {UnknownQueryError} names an unsupported filter
  */
-async function leftPageSource(store: EventSql, query: WebQuery): Promise<string> {
+async function previousPageSource(store: EventSql, query: WebQuery): Promise<string> {
   const { dialect, eventProperties } = store;
   const { request, visitFilters } = query;
   // The event itself may be of another page.
   const eventFilters = query.eventFilters.map((filter) =>
     filter.key === "$pathname" && (filter.type ?? "event") === "event"
-      ? { ...filter, key: leftPathName }
+      ? { ...filter, key: previousPathName }
       : filter,
   );
   const columns = [
-    { name: "path", value: leftPathSql(store) },
+    { name: "path", value: previousPathSql(store) },
     ...Object.entries(readings).map(([name, property]) => ({
       name,
       value: dialect.number(looseStringAt(dialect, eventProperties, property)),

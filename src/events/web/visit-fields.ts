@@ -81,10 +81,10 @@ export function pathSql(store: EventSql): string {
 }
 
 /** Like `pathSql`, for the page that was left before the event. */
-export function leftPathSql(store: EventSql): string {
-  return pathIn(store, leftPathName);
+export function previousPathSql(store: EventSql): string {
+  return pathIn(store, previousPathName);
 }
-export const leftPathName = "$prev_pageview_pathname";
+export const previousPathName = "$prev_pageview_pathname";
 
 function pathIn(store: EventSql, name: string): string {
   const { dialect } = store;

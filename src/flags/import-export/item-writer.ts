@@ -125,7 +125,7 @@ export class ItemWriter {
     const fields = { description: String(item.description ?? ""), isStatic, filters };
     const id = this.cohortIds.get(item.name);
     const { metadata } = this.writing;
-    const recordMisfit = this.misfitsOf(where);
+    const recordMisfit = this.misfitRecorder(where);
     if (id !== undefined) {
       naming(named, () => updateCohort(metadata, { projectId, id, by, recordMisfit }, fields, now));
       return;
@@ -145,7 +145,7 @@ export class ItemWriter {
     const { filters: sent, ...members } = item;
     const identified = withIds(sent, this.ids, where) as JsonObject | null;
     const filters = identified && this.withFlagValues(identified);
-    const writing = { ...this.writing, recordMisfit: this.misfitsOf(where) };
+    const writing = { ...this.writing, recordMisfit: this.misfitRecorder(where) };
     const fields = naming(named, () =>
       toFields({ ...getDefault(item), ...members, ...(filters === null ? {} : { filters }) }),
     );
@@ -179,7 +179,7 @@ export class ItemWriter {
   }
 
   /** Conditions that match nothing are kept and reported (contract, third round B1). */
-  private misfitsOf(where: string): RecordMisfit {
+  private misfitRecorder(where: string): RecordMisfit {
     return (detail) => {
       // Reported per rule.
       if (this.request.switchedOff !== undefined && where.startsWith("Flag")) return;

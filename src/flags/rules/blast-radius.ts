@@ -89,11 +89,11 @@ function getFilters({ filters, rollout_percentage: rolloutPercentage }: BlastRad
   return withRollout(sent, sent, request);
 }
 
-function toDraft(filters: JsonObject, askedType: number | null): Omit<BlastRadiusQuery, "flagKey"> {
+function toDraft(filters: JsonObject, requestedType: number | null): Omit<BlastRadiusQuery, "flagKey"> {
   const groups = getGroups(filters);
-  const flagType = filters.aggregation_group_type_index ?? askedType;
+  const flagType = filters.aggregation_group_type_index ?? requestedType;
   const types = groups.map((group) => getGroupType(group, { aggregation_group_type_index: flagType }));
-  const [groupTypeIndex = askedType] = types;
+  const [groupTypeIndex = requestedType] = types;
   if (types.some((type) => type !== groupTypeIndex)) {
     throw flagInvalid("The condition sets use different group types. Send them separately.");
   }

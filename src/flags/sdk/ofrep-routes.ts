@@ -103,7 +103,7 @@ function getProject({ projects }: OfrepDeps, { headers }: Request): EvaluatedPro
   throw new HttpError(401, "authentication_error", "authentication_failed", detail);
 }
 
-type Asked = Awaited<ReturnType<typeof getEvaluation>>;
+type EvaluationRequest = Awaited<ReturnType<typeof getEvaluation>>;
 
 /** @throws {OfrepError} @throws {HttpError} and errors of body parsing. */
 async function getEvaluation(deps: OfrepDeps, call: Call, key: string | undefined) {
@@ -128,7 +128,7 @@ async function getEvaluation(deps: OfrepDeps, call: Call, key: string | undefine
   return { project, set, evaluation, runtime } as const;
 }
 
-function single({ set, evaluation, runtime }: Asked, key: string): RouteResponse {
+function single({ set, evaluation, runtime }: EvaluationRequest, key: string): RouteResponse {
   const flag = set.byKey.get(key)!;
   const result = evaluation.results.get(key);
   if (result !== undefined) return new RouteResponse(result.failed ? 400 : 200, renderResult(flag, result));
@@ -158,7 +158,11 @@ function getPart(of: object, render: () => JsonObject): Part {
   return part;
 }
 
-function bulk(request: Request, asked: Asked, eventStreams: JsonObject[] | undefined): RouteResponse {
+function bulk(
+  request: Request,
+  asked: EvaluationRequest,
+  eventStreams: JsonObject[] | undefined,
+): RouteResponse {
   const all = renderAll(asked);
   const streams = eventStreams === undefined ? "" : `,"eventStreams":${JSON.stringify(eventStreams)}`;
   const etag = getEtag(all, streams);
@@ -177,7 +181,7 @@ function getEtag(all: readonly Part[], streams: string): string {
   return `W/"${hasher.digest("hex").slice(0, 32)}"`;
 }
 
-function renderAll({ set, evaluation, runtime }: Asked): Part[] {
+function renderAll({ set, evaluation, runtime }: EvaluationRequest): Part[] {
   return [
     ...evaluation.list.map((result) =>
       getPart(result, () => renderResult(set.byKey.get(result.key)!, result)),

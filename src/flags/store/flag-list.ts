@@ -170,18 +170,18 @@ function staleCondition(now: Date): SQL | undefined {
 /** The search text of a flag: key and name, and both again with their words separated. Lower case. */
 export function getSearchString(key: string, name: string): string {
   const lower = [key, name].map((part) => part.toLowerCase());
-  return [...lower, ...lower.map(wordsApart)].join("\n");
+  return [...lower, ...lower.map(splitWords)].join("\n");
 }
 
 /** SQLite folds only ASCII, so the search text is stored in lower case. */
 function searchCondition(search: string): SQL {
   const lower = search.trim().toLowerCase();
-  const wanted = /\s/.test(lower) ? wordsApart(lower) : lower;
+  const wanted = /\s/.test(lower) ? splitWords(lower) : lower;
   const pattern = `%${wanted.replace(/[\\%_]/g, "\\$&")}%`;
   return sql`${flag.searchText} LIKE ${pattern} ESCAPE '\\'`;
 }
 
-function wordsApart(text: string): string {
+function splitWords(text: string): string {
   return text.replace(/[\s_-]+/g, " ");
 }
 

@@ -106,12 +106,12 @@ export function checkPayloadKeyFile(path: string, metadataPath: string): boolean
 /** The key in a file. @throws {PayloadKeyError} it is missing, cannot be read or has another size. */
 export function readPayloadKey(path: string): Buffer {
   if (!existsSync(path)) throw new PayloadKeyError(path, "is missing");
-  const key = readWhole(path);
+  const key = readKeyFile(path);
   if (key.length !== keyBytes) throw new PayloadKeyError(path, `does not contain a key of ${keyBytes} bytes`);
   return key;
 }
 
-function readWhole(path: string): Buffer {
+function readKeyFile(path: string): Buffer {
   try {
     return readFileSync(path);
   } catch (error) {

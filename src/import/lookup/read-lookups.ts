@@ -150,7 +150,7 @@ async function readOne(
           addName(counts.left_out, unreadableRow);
           continue;
         }
-        takeRow(store, kind, record, isRead, counts);
+        storeRow(store, kind, record, isRead, counts);
         if (kind === "session") users.add(getUser("umami", record));
       }
   } catch (error) {
@@ -198,7 +198,7 @@ class UserBatches {
 const unreadableRow = "lookup row that cannot be read";
 const withoutId = "lookup row without an id";
 
-function takeRow(
+function storeRow(
   store: LookupStore,
   kind: LookupKind,
   row: JsonObject,

@@ -21,7 +21,7 @@ const elementEvents = new Map([
 ]);
 
 /** Of the property bag; each also keeps its own name, like those of the address. */
-const ownFields = {
+const amplitudeFields = {
   "[Amplitude] Page Path": "$pathname",
   "[Amplitude] Page Domain": "$host",
   "[Amplitude] Page Title": "title",
@@ -94,12 +94,12 @@ export function fromAmplitude(record: JsonObject): MappedRecord {
   const draft = new EventDraft("amplitude", own);
   const type = members.take("event_type");
   draft.fill("$current_url", getAddress(own));
-  for (const [name, property] of Object.entries(ownFields)) draft.fill(property, own[name]);
+  for (const [name, property] of Object.entries(amplitudeFields)) draft.fill(property, own[name]);
   if (typeof type === "string") draft.fill("$event_type", elementEvents.get(type));
   takeUserProperties(draft, members);
 
-  const groups = groupKeys(draft, members.takeInside("groups"));
-  const states = groupStates(draft, groups, members.takeInside("group_properties"));
+  const groups = groupKeys(draft, members.takeMembers("groups"));
+  const states = groupStates(draft, groups, members.takeMembers("group_properties"));
   for (const [group, key] of Object.entries(groups)) draft.group(group, key);
 
   const user = members.takeId("user_id");
@@ -178,9 +178,9 @@ function takePlatform(draft: EventDraft, members: Members): void {
 }
 
 function takeUserProperties(draft: EventDraft, members: Members): void {
-  const source = members.takeInside("user_properties");
-  const once = source.takeInside("$setOnce");
-  const set = source.takeInside("$set");
+  const source = members.takeMembers("user_properties");
+  const once = source.takeMembers("$setOnce");
+  const set = source.takeMembers("$set");
   const unset = source.take("$unset");
   if (unset !== undefined) draft.use("$unset", "amplitude_unset", namesIn(unset));
   const unsupported: JsonObject = {};

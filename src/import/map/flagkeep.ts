@@ -9,17 +9,17 @@ import { type MappedRecord, rejectRecord } from "./mapped.ts";
 import { getRest, isTrue } from "./members.ts";
 
 /** Columns of Flagkeep's exports that a store derives itself. */
-const ownColumns = new Set(
+const flagkeepColumns = new Set(
   exportColumns.events.map(({ name }) => name).filter((name) => !isEventMember(name)),
 );
 /** Columns are omitted only in rows of Flagkeep's exports: elsewhere they may mean something. */
-const ownMarks = ["received_at", "seq"];
+const flagkeepMarks = ["received_at", "seq"];
 
 /** How the fast path copies typical records of `fromFlagkeep`. */
 export const flagkeepMembers: RecordMembers = {
   leftOut: [],
-  leftOutWithMarks: ownColumns,
-  marks: ownMarks,
+  leftOutWithMarks: flagkeepColumns,
+  marks: flagkeepMarks,
   isTimeFree: true,
   carried: [],
   chain: "elements_chain",
@@ -32,7 +32,7 @@ export function fromFlagkeep(record: JsonObject): MappedRecord {
   const { event, omitted } = eventFromColumns(
     isOwn ? "flagkeep" : "events",
     record,
-    (name) => isOwn && ownColumns.has(name),
+    (name) => isOwn && flagkeepColumns.has(name),
     typeof chain === "string" && chain !== "" ? [["$elements_chain", chain]] : [],
   );
   const mapped = identifiedEvent(record, event, getId(record.uuid));
@@ -44,7 +44,7 @@ export function fromFlagkeep(record: JsonObject): MappedRecord {
 
 /** Whether a record is a row of a Flagkeep export of events. */
 export function isOwnExport(record: JsonObject): boolean {
-  return ["uuid", "properties", ...ownMarks].every((name) => Object.hasOwn(record, name));
+  return ["uuid", "properties", ...flagkeepMarks].every((name) => Object.hasOwn(record, name));
 }
 
 const deletionMarks = ["is_deleted", "deleted", "$is_deleted"];

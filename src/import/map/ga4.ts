@@ -80,7 +80,7 @@ export function fromGa4(record: JsonObject, table: string): MappedRecord {
   const parameters = getParameters(takeListed(members, "event_params"));
   const draft = new EventDraft("ga4", parameters);
   for (const [key, property] of Object.entries(parameterFields)) draft.fill(property, parameters[key]);
-  const collected = members.takeInside("collected_traffic_source");
+  const collected = members.takeMembers("collected_traffic_source");
   const collectedName = (each: string) => `collected_traffic_source_${each}`;
   draft.fillFrom(collected, collectedFields, collectedName);
   draft.keepRest(collected, collectedName);
@@ -111,16 +111,16 @@ export function fromGa4(record: JsonObject, table: string): MappedRecord {
 }
 
 function takeDevice(draft: EventDraft, members: Members): void {
-  const device = members.takeInside("device");
-  const web = device.takeInside("web_info");
+  const device = members.takeMembers("device");
+  const web = device.takeMembers("web_info");
   draft.fillFrom(device, deviceFields, (name) => `device_${name}`);
   draft.fillFrom(web, webFields, (name) => `web_info_${name}`);
   draft.keepRest(web, (name) => `web_info_${name}`);
   draft.keepRest(device, (name) => `device_${name}`);
-  const geo = members.takeInside("geo");
+  const geo = members.takeMembers("geo");
   draft.fillFrom(geo, geoFields, (name) => `geo_${name}`);
   draft.keepRest(geo, (name) => `geo_${name}`);
-  const app = members.takeInside("app_info");
+  const app = members.takeMembers("app_info");
   draft.fillFrom(app, { id: "$app_namespace", version: "$app_version" }, (name) => `app_${name}`);
   draft.keepRest(app, (name) => `app_${name}`);
 }
@@ -133,7 +133,7 @@ function takePerson(draft: EventDraft, members: Members): void {
     members.take("user_first_touch_timestamp");
     draft.setOnce([["$initial_seen_at", isoFromMicros(micros)]]);
   }
-  const source = members.takeInside("traffic_source");
+  const source = members.takeMembers("traffic_source");
   draft.setOnce([
     ["$initial_utm_source", source.take("source") ?? null],
     ["$initial_utm_medium", source.take("medium") ?? null],
@@ -182,7 +182,7 @@ export function fromGa4User(record: JsonObject): MappedRecord {
   const set = parametersOfUser(takeListed(members, "user_properties"));
   if (members.has("audiences") && isEmpty(set.audiences))
     set.audiences = unwrapped(members.take("audiences")!);
-  const info = members.takeInside("user_info");
+  const info = members.takeMembers("user_info");
   const time = info.take("last_active_timestamp_micros") ?? members.take("last_updated_date");
   return {
     events: [],

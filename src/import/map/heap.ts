@@ -30,7 +30,7 @@ const userIds = new Set(["user_id", "identity"]);
 /** A row of an event table; the file name is the table's name unless a column contains it. */
 export function fromHeap(record: JsonObject, table: string, user?: JsonObject): MappedRecord {
   const members = new Members(record);
-  const ownTable = members.takeId("event_table_name") ?? members.takeId("event_name") ?? tableOfFile(table);
+  const eventTable = members.takeId("event_table_name") ?? members.takeId("event_name") ?? tableOfFile(table);
   const draft = new EventDraft("heap");
   if (user !== undefined) draft.set(Object.entries(user).filter(([name]) => !userIds.has(name)));
   const host = getId(members.peek("domain"));
@@ -50,13 +50,13 @@ export function fromHeap(record: JsonObject, table: string, user?: JsonObject): 
   draft.fillFrom(members, fields);
   draft.keepRest(members);
   const { time: _, ...content } = record;
-  const event = toEvent(getName(ownTable), distinctId, time, draft.toProperties());
+  const event = toEvent(getName(eventTable), distinctId, time, draft.toProperties());
   return {
     events: [
       {
         event,
-        sourceId: eventId === undefined ? undefined : `heap:${ownTable}:${eventId}`,
-        source: { name: ownTable, ids: [userId, identity], content },
+        sourceId: eventId === undefined ? undefined : `heap:${eventTable}:${eventId}`,
+        source: { name: eventTable, ids: [userId, identity], content },
         ...placeholder,
       },
     ],

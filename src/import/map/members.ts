@@ -61,7 +61,7 @@ export class Members {
   }
 
   /** The members of an object. A value that is not an object stays unused. */
-  takeInside(name: string): Members {
+  takeMembers(name: string): Members {
     const value = this.unused.get(name);
     const object = value === undefined ? undefined : toJsonString(value);
     // An object whose members are all empty is used, too.

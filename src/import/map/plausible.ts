@@ -36,7 +36,7 @@ const propertyColumn = /^(?:meta|props)\.(?!key$|value$)(.+)$/;
 export function fromPlausible(row: JsonObject): MappedRecord {
   const record = withoutFillings(row);
   const members = new Members(record);
-  const own = ownProperties(members);
+  const own = customProperties(members);
   const draft = new EventDraft("plausible", own);
   const { timestamp: _, ...columns } = Object.fromEntries(members.entries());
   const host = getId(members.peek("hostname"));
@@ -75,7 +75,7 @@ function withoutFillings(record: JsonObject): JsonObject {
 }
 
 /** `meta.key` and `meta.value` as parallel lists, or an object `meta` or `props`, or columns such as `meta.plan`. */
-function ownProperties(members: Members): JsonObject {
+function customProperties(members: Members): JsonObject {
   const entries: [string, Json][] = [];
   for (const bag of ["meta", "props"]) {
     const columns = [`${bag}.key`, `${bag}.value`] as const;
@@ -92,7 +92,7 @@ function ownProperties(members: Members): JsonObject {
       members.take(bag);
       innerKeys.forEach((key, at) => void entries.push([String(key), innerValues[at]!]));
     } else {
-      members.takeInside(bag);
+      members.takeMembers(bag);
       entries.push(...Object.entries(object));
     }
   }

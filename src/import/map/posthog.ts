@@ -46,8 +46,8 @@ const omitted = new Set([...omittedColumns, ...carriedColumns]);
 /** Materialized columns: copies of properties. */
 const materializedForm = /^d?mat_/;
 /** Additional members of Flagkeep's own API, which resembles PostHog's. */
-const ownApiColumns = new Set(["seq", "historical"]);
-const ownApiMarks = [...ownApiColumns, "elements"];
+const apiColumns = new Set(["seq", "historical"]);
+const apiMarks = [...apiColumns, "elements"];
 
 /** An event with one of these is PostHog's. */
 export const posthogFields = [
@@ -69,8 +69,8 @@ export const posthogFields = [
 /** How the fast path copies typical records of `fromPostHog`. */
 export const posthogMembers: RecordMembers = {
   leftOut: omittedColumns.filter((name) => name !== "is_deleted"),
-  leftOutWithMarks: ownApiColumns,
-  marks: ownApiMarks,
+  leftOutWithMarks: apiColumns,
+  marks: apiMarks,
   isTimeFree: false,
   carried: carriedColumns.filter((name) => name !== "elements_chain"),
   chain: "elements_chain",
@@ -79,9 +79,9 @@ export const posthogMembers: RecordMembers = {
 
 export function fromPostHog(record: JsonObject): MappedRecord {
   if (isTrue(record.is_deleted)) return leaveOut(deletedReason);
-  const isOwnApi = ownApiMarks.every((name) => Object.hasOwn(record, name));
+  const isOwnApi = apiMarks.every((name) => Object.hasOwn(record, name));
   const isOmitted = (name: string) =>
-    omitted.has(name) || materializedForm.test(name) || (isOwnApi && ownApiColumns.has(name));
+    omitted.has(name) || materializedForm.test(name) || (isOwnApi && apiColumns.has(name));
   const more = carried(record);
   const { event, omitted: omittedMembers } = eventFromColumns(
     "posthog",

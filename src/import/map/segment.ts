@@ -111,8 +111,8 @@ export function fromSegment(format: string, source: JsonObject, table: string): 
   const anonymous = members.takeId("anonymousId");
   const time = members.takeFirst("timestamp", "originalTimestamp", "receivedAt");
   const sourceId = members.takeId("messageId");
-  const context = members.takeInside("context");
-  const contextTraits = context.takeInside("traits");
+  const context = members.takeMembers("context");
+  const contextTraits = context.takeMembers("traits");
   const name = takeKind(draft, members, type, own);
   const { distinctId, pair, ...identity } = getIdentity(anonymous, user);
   const isLink = type === "identify" && pair !== undefined;
@@ -160,7 +160,7 @@ function getContent({ properties, traits, name, category }: JsonObject): JsonObj
 function takeKind(draft: EventDraft, members: Members, type: string, own: JsonObject): Json | undefined {
   switch (type) {
     case "identify":
-      draft.set(members.takeInside("traits").takeRest());
+      draft.set(members.takeMembers("traits").takeRest());
       draft.ensureSet();
       return "$identify";
     case "page":
@@ -174,7 +174,7 @@ function takeKind(draft: EventDraft, members: Members, type: string, own: JsonOb
     case "group": {
       draft.fill("$group_type", "company");
       draft.use("$group_key", "groupId", members.take("groupId"));
-      draft.use("$group_set", "traits", objectFrom(members.takeInside("traits").takeRest()));
+      draft.use("$group_set", "traits", objectFrom(members.takeMembers("traits").takeRest()));
       return "$groupidentify";
     }
     default:
@@ -185,7 +185,7 @@ function takeKind(draft: EventDraft, members: Members, type: string, own: JsonOb
 function takeContext(draft: EventDraft, context: Members): void {
   const agent = context.peek("userAgent");
   for (const [name, fields] of Object.entries(contextFields)) {
-    const members = name === "" ? context : context.takeInside(name);
+    const members = name === "" ? context : context.takeMembers(name);
     const label = (member: string) =>
       labels[name] === undefined
         ? `context_${name === "" ? "" : `${name}_`}${member}`

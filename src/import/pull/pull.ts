@@ -117,7 +117,7 @@ class Pull {
     const flags = await this.api.all(`${this.path}/feature_flags/?limit=200`);
     const cohorts = await this.api.all(`${this.path}/cohorts/?limit=200`);
     const { document, renamed } = posthogDocument({ flags, cohorts, groupTypes: await this.groupTypes() });
-    writeWhole(this.flagsPath, JSON.stringify({ ...document, renamed } satisfies CopiedDocument));
+    writeAtomically(this.flagsPath, JSON.stringify({ ...document, renamed } satisfies CopiedDocument));
     this.options.onRecords("flags and cohorts", document.flags.length + document.cohorts.length);
   }
 
@@ -136,7 +136,7 @@ class Pull {
         copied.unread.push(`Not taken over: ${error.message}`);
       }
     }
-    writeWhole(this.listsPath, JSON.stringify(copied));
+    writeAtomically(this.listsPath, JSON.stringify(copied));
   }
 
   /** Uses the order of arrival if the server supports it; other servers start with the newest. */
@@ -206,7 +206,7 @@ class Pull {
     if (records.length === 0) return;
     const text = `${records.map((record) => JSON.stringify(record)).join("\n")}\n`;
     const file = `${name}-${String(number).padStart(10, "0")}.ndjson.zst`;
-    writeWhole(join(this.records, file), Bun.zstdCompressSync(text));
+    writeAtomically(join(this.records, file), Bun.zstdCompressSync(text));
   }
 
   private goOn(next: string | undefined, lastIds: string[]): void {
@@ -216,7 +216,7 @@ class Pull {
   }
 
   private writeCursor(): void {
-    writeWhole(this.cursorPath, JSON.stringify(this.cursor));
+    writeAtomically(this.cursorPath, JSON.stringify(this.cursor));
   }
 }
 
@@ -246,7 +246,7 @@ function withOverlap(next: string | undefined): string | undefined {
 }
 
 /** Writes atomically. */
-function writeWhole(path: string, content: string | Uint8Array): void {
+function writeAtomically(path: string, content: string | Uint8Array): void {
   writeFileSync(`${path}.new`, content, { mode: 0o600, flush: true });
   renameSync(`${path}.new`, path);
 }

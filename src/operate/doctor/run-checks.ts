@@ -34,7 +34,7 @@ export async function runChecks(
 ): Promise<Finding[]> {
   const dataDir = config["data-dir"];
   const eventsAt = eventsAddress(config, process.env);
-  const sharedAt = postgresAddress(config, process.env);
+  const clusterAddress = postgresAddress(config, process.env);
   const isExternal = eventsAt !== null || hasExternalStore(dataDir);
   const running = await callControl<Status>(dataDir, "status");
   // The lock prevents a server start during the checks. A shared lock writes nothing, so the folder may be read-only.
@@ -52,7 +52,7 @@ export async function runChecks(
         isInUse ? checkEngine(running) : isExternal ? [] : checkEventStore(dataDir),
       )),
       ...(isExternal ? await checkExternalStore(eventsAt, dataDir) : []),
-      ...(sharedAt === null ? [] : await checkPostgres(sharedAt)),
+      ...(clusterAddress === null ? [] : await checkPostgres(clusterAddress)),
       ...(await looked("journal", () => checkJournal(dataDir, isInUse))),
       ...(await looked("archive", () => (isExternal ? [] : checkArchive(dataDir)))),
       checkLastBackup(running?.last_backup ?? readLastBackup(dataDir)),

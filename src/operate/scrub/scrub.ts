@@ -107,7 +107,7 @@ async function findEventsCorruption(dataDir: string, isRunning: boolean): Promis
   const { events, native } = paths(dataDir);
   if (!existsSync(events) || statSync(events).size === 0) return [];
   try {
-    if (isRunning) await new EngineClient().askPatiently("readEverything", {}, engineWaitMs);
+    if (isRunning) await new EngineClient().requestWithRetry("readEverything", {}, engineWaitMs);
     else {
       setNativeFolder(native);
       await withEventFile(events, (connection) => readAllBlocks(connection));

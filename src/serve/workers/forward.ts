@@ -85,7 +85,7 @@ export async function forward(
 }
 
 /** Removes what `forward` has added to a request. @returns undefined for a request that no worker forwarded. */
-export function takeOrigin({ headers }: Request): ForwardedOrigin | undefined {
+export function extractOrigin({ headers }: Request): ForwardedOrigin | undefined {
   const sent = headers.get(originHeader);
   if (sent === null) return undefined;
   const origin = JSON.parse(decodeURIComponent(sent)) as ForwardedOrigin;

@@ -5,7 +5,7 @@ import type { App } from "../../http/app.ts";
 import type { Connection } from "../../http/edge-deps.ts";
 import { broken, commonOptions } from "../../http/server.ts";
 import { listenPrivately } from "../../rpc/server.ts";
-import { takeOrigin } from "./forward.ts";
+import { extractOrigin } from "./forward.ts";
 
 const noConnection: Connection = { peer: () => undefined, allowSilence: () => undefined };
 
@@ -19,7 +19,7 @@ export function listenForwarded(app: App, socketName: string, bodyBytesMax: numb
       // The type excludes the idle timeout, which works.
       ...({ unix: socketName } as object as { port: number }),
       fetch(request) {
-        const origin = takeOrigin(request);
+        const origin = extractOrigin(request);
         const isSecure = origin?.isSecure === true;
         const served = isSecure ? new Request(request.url.replace(/^http:/, "https:"), request) : request;
         connections.set(served, {

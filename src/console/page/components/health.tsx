@@ -91,10 +91,14 @@ const probe = <Answer,>(path: string, signal: AbortSignal) =>
 const isLost = ({ isPassing, status }: ApiError) => isPassing && status !== 503 && status !== 429;
 
 /** A failed poll takes precedence over the last response. */
-function describeFailure(failure: ApiError | undefined, isAway: boolean) {
+function describeFailure(failure: ApiError | undefined, isUnavailable: boolean) {
   if (failure === undefined) return undefined;
   if (isLost(failure))
-    return { tone: isAway ? "bad" : "warn", word: isAway ? w.unreachable : w.reconnecting, facts: [] };
+    return {
+      tone: isUnavailable ? "bad" : "warn",
+      word: isUnavailable ? w.unreachable : w.reconnecting,
+      facts: [],
+    };
   return { tone: "warn", word: failure.isEngineUnavailable ? w.engineDown : w.unknown, facts: [] };
 }
 

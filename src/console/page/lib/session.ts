@@ -106,22 +106,22 @@ export function clearSession(failure?: ApiError): void {
 }
 
 /** Uses the prefetched response, if any. */
-async function askFirst<Answer>(path: string): Promise<Answer> {
+async function requestEarly<Answer>(path: string): Promise<Answer> {
   return ((await takePrefetched(path)) as Answer | undefined) ?? (await request<Answer>(path));
 }
 
 /** Loads the session and its projects. */
 export async function loadSession(): Promise<void> {
   try {
-    const { session: facts } = await askFirst<{ session: SessionFacts | null }>(sessionPath);
+    const { session: facts } = await requestEarly<{ session: SessionFacts | null }>(sessionPath);
     if (facts === null) {
       session.value = { state: "out" };
       return;
     }
     const [who, page] = await Promise.all([
-      askFirst<Me>(mePath),
+      requestEarly<Me>(mePath),
       // A session created with a key that is limited to projects sees only those.
-      askFirst<{ results: ProjectShort[] }>(projectsPath),
+      requestEarly<{ results: ProjectShort[] }>(projectsPath),
     ]);
     const named = new URLSearchParams(location.search).get("project") ?? readPreference("project");
     projects.value = page.results;

@@ -56,7 +56,7 @@ export class FlagItems {
     const problem = this.problem(known, source);
     if (known === undefined || problem !== undefined) {
       this.unread += 1;
-      this.leaveOut(known ?? `${this.entries.length + 1} of the file`, problem ?? "");
+      this.reportObstacle(known ?? `${this.entries.length + 1} of the file`, problem ?? "");
       return;
     }
     this.seen.add(known);
@@ -64,7 +64,7 @@ export class FlagItems {
       this.entries.push({ key: known, flag: read(known, source as JsonObject), parts: [] });
     } catch (error) {
       this.unread += 1;
-      this.leaveOut(known, `cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+      this.reportObstacle(known, `cannot be read: ${error instanceof Error ? error.message : String(error)}`);
     }
   }
 
@@ -91,7 +91,7 @@ export class FlagItems {
   }
 
   /** Reports a flag that is not imported on purpose. */
-  leaveOut(key: string, reason: string): void {
+  reportObstacle(key: string, reason: string): void {
     this.entries.push({ key, parts: [{ part: wholeFlag, reason }] });
   }
 

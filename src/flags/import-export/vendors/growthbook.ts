@@ -59,7 +59,7 @@ export function readGrowthBook(root: JsonObject, items: FlagItems, environment?:
   );
   for (const each of list(root.features)) {
     const { id, archived } = object(each);
-    if (archived === true) items.leaveOut(stringify(id), "is archived");
+    if (archived === true) items.reportObstacle(stringify(id), "is archived");
     else
       items.add(id, each, (key, feature) => {
         const state = getState(feature);

@@ -53,7 +53,7 @@ export function readLaunchDarkly(
     for (const [key, flag] of Object.entries(object(root.flags))) {
       // `flagValues` replaces the rules of a flag.
       if (Object.hasOwn(values, key)) continue;
-      if (object(flag).deleted === true) items.leaveOut(key, "is deleted");
+      if (object(flag).deleted === true) items.reportObstacle(key, "is deleted");
       else items.add(key, flag as Json, (own, source) => readFlag(own, source, source, known));
     }
     for (const [key, value] of Object.entries(values)) items.add(key, { value }, () => fixedFlag(key, value));
@@ -70,7 +70,7 @@ export function readLaunchDarkly(
   for (const flag of list(root.items)) {
     const { key, archived, deleted } = object(flag);
     if (archived === true || deleted === true)
-      items.leaveOut(stringify(key), archived === true ? "is archived" : "is deleted");
+      items.reportObstacle(stringify(key), archived === true ? "is archived" : "is deleted");
     else items.add(key, flag, (own, source) => readFlag(own, source, getState(source), known));
   }
   return chosen;

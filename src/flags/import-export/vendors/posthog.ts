@@ -93,7 +93,7 @@ export function posthogDocument({ flags, cohorts, groupTypes }: PostHogContent):
   renamed: string[];
 } {
   const preserved = cohorts.filter(isRetained);
-  const { names, renamed } = namesApart(preserved);
+  const { names, renamed } = uniqueNames(preserved);
   const document = writeDocument({
     flags: flags
       .filter(isRetained)
@@ -111,7 +111,7 @@ export function posthogDocument({ flags, cohorts, groupTypes }: PostHogContent):
 }
 
 /** Here cohorts are identified by name: in PostHog some have none, and several the same. */
-function namesApart(cohorts: readonly JsonObject[]) {
+function uniqueNames(cohorts: readonly JsonObject[]) {
   const names = new Map<number, string>();
   const used = new Set<string>();
   const renamed: string[] = [];

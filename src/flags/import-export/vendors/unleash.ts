@@ -39,7 +39,8 @@ export function readUnleash(root: JsonObject, items: FlagItems, environment?: st
   const file = new UnleashFile(root, environment);
   for (const feature of list(root.features)) {
     const { name: key, archived, archivedAt } = object(feature);
-    if (archived === true || text(archivedAt) !== undefined) items.leaveOut(stringify(key), "is archived");
+    if (archived === true || text(archivedAt) !== undefined)
+      items.reportObstacle(stringify(key), "is archived");
     else items.add(key, feature, (own, source) => readFeature(own, source, file));
   }
   return file.environment;
