@@ -55,17 +55,26 @@ describe.skipIf(chromiumPath === undefined)("live", () => {
       table.getByText(hostile).first().isVisible(),
     );
     await table.getByText(hostile).first().waitFor();
-    await page.getByRole("button", { name: "Pause" }).click();
+    const isLive = page.getByRole("switch", { name: "Live" });
+    await isLive.click();
+    expect(await isLive.getAttribute("aria-checked")).toBe("false");
     await server.capture({ event: "during the pause", distinct_id: "user-1" });
     await page.getByText("1 event since").waitFor();
     expect(await table.getByText("during the pause").count()).toBe(0);
-    await page.getByRole("button", { name: "Resume" }).first().click();
+    await page.getByRole("button", { name: "Resume" }).click();
+    expect(await isLive.getAttribute("aria-checked")).toBe("true");
     await table.getByText("during the pause").waitFor();
     await table.getByText(hostile).first().click();
     const dialog = page.getByRole("dialog");
     await dialog.getByText(hostile).first().waitFor();
     expect(await axeFindings(page)).toEqual([]);
     expect(await page.locator("img").count()).toBe(0);
+    // Beside the table, of which every column stays visible: another row is opened in its place.
+    const [shown, side] = await Promise.all([table.boundingBox(), dialog.boundingBox()]);
+    expect(shown!.x + shown!.width).toBeLessThanOrEqual(side!.x);
+    await table.getByText("during the pause").click();
+    await dialog.getByRole("heading", { name: "during the pause" }).waitFor();
+    expect(await dialog.count()).toBe(1);
     await page.keyboard.press("Escape");
     await dialog.waitFor({ state: "detached" });
 
@@ -75,6 +84,37 @@ describe.skipIf(chromiumPath === undefined)("live", () => {
     await server.capture({ event: "only this", distinct_id: "the-last" });
     await table.getByText("the-last").last().waitFor();
     expect(await table.getByText("something else").count()).toBe(0);
+    await context.close();
+    expect(errors).toEqual([]);
+  });
+
+  test("the last minutes are bars that follow the filters, and properties become columns", async () => {
+    const { page, context, errors } = await open();
+    const properties = { plan: "<i>pro</i>" };
+    await server.capture({ event: "of this minute", distinct_id: "user-1", properties });
+    await server.capture({ event: "of this minute", distinct_id: "user-2", properties });
+    await until(
+      async () =>
+        (await server.query("SELECT count(*) AS n FROM events WHERE event = 'of this minute'"))[0]?.n === 2,
+      "both are stored",
+    );
+    await page.goto("/console/events?event=of this minute");
+    const minutes = page.getByRole("figure", { name: "Events per minute" });
+    await minutes.getByRole("img", { name: "2 events in the last 30 minutes" }).waitFor();
+    const counts = await minutes
+      .locator("[title]")
+      .evaluateAll((bars) => bars.map((bar) => Number(/: (\d+) event/.exec(bar.getAttribute("title")!)![1])));
+    expect(counts).toHaveLength(30);
+    expect(counts.reduce((sum, count) => sum + count)).toBe(2);
+
+    await page.getByLabel("Columns").fill("plan");
+    await page.keyboard.press("Enter");
+    const table = page.getByRole("table", { name: "Events", exact: true });
+    await table.getByRole("columnheader", { name: "plan" }).waitFor();
+    await table.getByRole("cell", { name: "<i>pro</i>", exact: true }).first().waitFor();
+    expect(new URL(page.url()).searchParams.get("columns")).toBe("plan");
+    expect(await table.getByRole("columnheader", { name: "Properties" }).count()).toBe(0);
+    expect(await axeFindings(page)).toEqual([]);
     await context.close();
     expect(errors).toEqual([]);
   });

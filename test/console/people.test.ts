@@ -15,8 +15,13 @@ describe.skipIf(chromiumPath === undefined)("people", () => {
 
   test("a person has facts, visits, and flags with those that are on first", async () => {
     const session = { $session_id: "s-1", $referring_domain: "www.google.com" };
+    const facts = { plan: "pro", email: "ann.bell@example.com", $geoip_country_code: "DE" };
     await owner.server.batch([
-      { event: "$pageview", distinct_id: "user-1", properties: { ...session, $set: { plan: "pro" } } },
+      {
+        event: "$pageview",
+        distinct_id: "user-1",
+        properties: { ...session, $set: facts },
+      },
       { event: "$pageview", distinct_id: "user-1", properties: session },
       { event: "<b>paid</b>", distinct_id: "user-1", properties: { $session_id: "s-1" } },
     ]);
@@ -26,8 +31,28 @@ describe.skipIf(chromiumPath === undefined)("people", () => {
     await post("feature_flags/", { key: "z-is-on", filters: { groups } });
     const { page, context, errors } = await owner.open();
     await page.goto("/console/persons");
-    await page.getByRole("link", { name: "user-1" }).click();
-    await page.getByText(/ · google\.com · 2 pages$/).waitFor();
+    const persons = page.getByRole("table", { name: "People" });
+    const line = persons.getByRole("row", { name: /ann\.bell/ });
+    await line.getByRole("cell", { name: "3", exact: true }).waitFor();
+    expect(await line.getByRole("cell").allTextContents()).toEqual([
+      "ANann.bell@example.com",
+      "ann.bell@example.com",
+      expect.stringMatching(/ago|now/),
+      "3",
+      "google.com",
+      "Germany",
+    ]);
+    expect(await persons.getByRole("columnheader").allTextContents()).toEqual([
+      "Name",
+      "E-mail",
+      "Last seen",
+      "Events (30 d)",
+      "First referrer",
+      "Country",
+    ]);
+    expect(await axeFindings(page)).toEqual([]);
+    await page.getByRole("link", { name: "ann.bell@example.com" }).click();
+    await page.getByText(/^Today \d\d:\d\d · .* · google\.com · 2 pages$/).waitFor();
     await page
       .getByRole("region", { name: "Properties, cohorts and groups" })
       .getByText("pro", { exact: true })
@@ -69,7 +94,7 @@ describe.skipIf(chromiumPath === undefined)("people", () => {
     expect(await page.getByText("Views of all").count()).toBe(0);
     await page.getByLabel("Name", { exact: true }).fill("Typed");
     await page.getByRole("tab", { name: "Members" }).click();
-    await page.getByRole("table", { name: "Members" }).getByText("user-1").first().waitFor();
+    await page.getByRole("table", { name: "Members" }).getByText("ann.bell").first().waitFor();
     expect(await axeFindings(page)).toEqual([]);
     await page.getByRole("tab", { name: "Definition" }).click();
     expect(await page.getByLabel("Name", { exact: true }).inputValue()).toBe("Typed");

@@ -33,7 +33,7 @@ const agreed: readonly (readonly [message: string, text: string])[] = [
   [w.people.persons, "People"],
   [w.people.empty, "No people yet"],
   [w.people.nothingFound, "No matching people"],
-  [w.people.choose, "Columns"],
+  [w.frame.chooseColumns, "Columns"],
   [w.flags.columns.key, "Flag"],
   [w.flags.columns.who, "Release conditions"],
   [w.flags.columns.usage, "Evaluations (14 d)"],

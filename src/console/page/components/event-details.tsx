@@ -8,9 +8,9 @@ import { to } from "../lib/router.ts";
 import { inProject, project } from "../lib/session.ts";
 import { messages } from "../messages/index.ts";
 import { asCurl, asSql, type StoredEvent } from "../model/events.ts";
-import { Dialog } from "./dialog.tsx";
 import { SearchField } from "./fields.tsx";
 import { Badge, Button, CopyButton } from "./primitives.tsx";
+import { SidePanel } from "./side-panel.tsx";
 
 const w = messages.live;
 
@@ -26,9 +26,8 @@ export function EventDetails({ event, onClose }: { event: StoredEvent; onClose: 
   );
   const found = person.data?.results[0];
   return (
-    <Dialog
+    <SidePanel
       title={event.event}
-      size="large"
       onClose={onClose}
       actions={
         <>
@@ -69,7 +68,7 @@ export function EventDetails({ event, onClose }: { event: StoredEvent; onClose: 
       {event.is_cut && <p class="muted">{w.cut}</p>}
       <SearchField label={w.searchProperties} value={search} onInput={setSearch} />
       <Properties entries={entries} />
-    </Dialog>
+    </SidePanel>
   );
 }
 

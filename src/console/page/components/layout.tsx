@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useErrorBoundary, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { queryString, request, toApiError } from "../lib/api.ts";
-import { compact } from "../lib/format.ts";
+import { compact, initials } from "../lib/format.ts";
 import { pageLoaded } from "../lib/resource.ts";
 import { rootPath, to } from "../lib/router.ts";
 import { serverPath } from "../lib/server.ts";
@@ -106,8 +106,8 @@ export function Layout({ children }: { children: ComponentChildren }) {
         <Health />
         <ThemeMenu />
         <Menu
-          label={`${initials()} ${w.account}`}
-          face={<span class="initials">{initials()}</span>}
+          label={`${userInitials()} ${w.account}`}
+          face={<span class="initials">{userInitials()}</span>}
           items={[
             [w.actions.account, () => route(to("settings", { tab: "account" }))],
             [w.actions.keys, () => route(to("settings", { tab: "keys" }))],
@@ -296,9 +296,9 @@ function ProposalCount({ path }: { path: string }) {
   );
 }
 
-function initials(): string {
+function userInitials(): string {
   const { first_name: first = "", last_name: last = "", email = "" } = me.value ?? {};
-  return (first === "" ? email.slice(0, 2) : `${first[0]}${last[0] ?? first[1] ?? ""}`).toUpperCase();
+  return initials(first === "" ? email : `${first} ${last}`);
 }
 
 function ThemeMenu() {

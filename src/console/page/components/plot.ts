@@ -18,10 +18,12 @@ const previousAlpha = 0.45;
 const axisSize = 60;
 const endPadding = 36;
 const barWidthMax = 48;
-/** Distances of ticks between whole numbers: 1, 2, 5, 10, 20, 50 … */
-const wholeSteps = Array.from({ length: 16 }, (_, power) =>
-  [1, 2, 5].map((step) => step * 10 ** power),
-).flat();
+/** Distances of ticks between whole numbers: 1, 2, 5, 10, 20, 25, 50 … */
+const wholeSteps = Array.from({ length: 15 }, (_, power) => [1, 2, 2.5, 5].map((step) => step * 10 ** power))
+  .flat()
+  .filter(Number.isInteger);
+/** Between ticks with numbers: four or five on most charts. */
+const tickSpace = 44;
 
 interface PlotOptions extends Pick<ChartFigures, "names" | "series"> {
   shape: ChartShape;
@@ -91,7 +93,7 @@ export function createPlot(element: HTMLElement, options: PlotOptions): Plot {
           grid,
           values: (_, at) => at.map((value) => compact(value)),
           size: axisSize,
-          space: 56,
+          space: tickSpace,
           ...(isWhole ? { incrs: wholeSteps } : {}),
         },
       ],

@@ -51,6 +51,13 @@ export const dateTime = (at: string | number | Date) => dateTimeIn(zone(), at);
 export const date = (at: string | number | Date) => dayIn(zone(), at, true);
 /** "14 Nov 16:02:05", for lists of events. */
 export const dayAndTime = (at: string | number | Date) => `${dayIn(zone(), at, false)} ${timeIn(zone(), at)}`;
+/** "16:02", of a minute. */
+export const timeOfDay = (at: string | number | Date) => timeIn(zone(), at).slice(0, 5);
+/** "Today 16:02", "14 Nov 2026, 16:02". */
+export function dayAndMinute(at: string | number | Date, now = Date.now()): string {
+  const day = date(at);
+  return day === date(now) ? `Today ${timeOfDay(at)}` : `${day}, ${timeOfDay(at)}`;
+}
 /** Labels of periods such as `2026-11-21` or `2026-11-21 05:00:00`, which are already in the project's time zone. */
 export function periodNames(days: readonly string[]): string[] {
   const hasYears = days.some((day) => day.slice(0, 4) !== days[0]?.slice(0, 4));
@@ -101,6 +108,27 @@ export function size(bytes: number): string {
   }
   return `${value < 10 && unit > 0 ? fine.format(Math.round(value * 10) / 10) : whole.format(value)} ${sizeUnits[unit]}`;
 }
+
+const countryNames = new Intl.DisplayNames(language, { type: "region", fallback: "code" });
+/** The name of an ISO 3166 code; other text as it is. */
+export function countryName(code: string): string {
+  try {
+    return countryNames.of(code) ?? code;
+  } catch {
+    return code;
+  }
+}
+
+/** One or two letters for an avatar: "AB" for "Ann Bell". */
+export function initials(name: string): string {
+  const [first = "", last = ""] = name.trim().split(/\s+/);
+  const letters = last === "" ? [...first].slice(0, 2) : [[...first][0], [...last][0]];
+  return letters.join("").toUpperCase();
+}
+
+/** A time of a SQL result, which is UTC without a suffix, in ISO format. */
+export const toUtc = (time: string) =>
+  /(Z|[+-]\d\d:?\d\d)$/.test(time) ? time : `${time.replace(" ", "T")}Z`;
 
 /** A value as one line of text. */
 export function formatValue(value: unknown): string {

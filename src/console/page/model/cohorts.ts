@@ -22,6 +22,9 @@ interface ConditionGroup {
 /** Groups of plain conditions, as the editor shows them; undefined for other forms. */
 export function plainGroups({ properties: top }: CohortFilters): Condition[][] | undefined {
   const groups = top?.values ?? [];
+  // One group without a list around it.
+  if (top?.type === "AND" && groups.some((one) => !("values" in one)))
+    return plainGroups({ properties: { type: "OR", values: [top as ConditionGroup] } });
   if (top?.type === "AND" && groups.length > 1) return undefined;
   const plain: Condition[][] = [];
   for (const group of groups) {

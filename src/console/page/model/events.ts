@@ -45,3 +45,23 @@ export function asCurl(event: StoredEvent, host: string, token: string): string 
 export function asSql(event: StoredEvent): string {
   return `SELECT * FROM events WHERE uuid = '${event.uuid}'`;
 }
+
+const minuteMs = 60_000;
+export const minutesShown = 30;
+
+export interface MinuteRow {
+  /** Minutes since 1970. */
+  minute: number;
+  events: number;
+}
+
+/** Counts of the last minutes, the latest last; minutes without events are 0. */
+export function fillMinutes(rows: readonly MinuteRow[], now: number): { at: number; events: number }[] {
+  const counts = new Map(rows.map(({ minute, events }) => [minute, events]));
+  // The server's clock may be ahead of this one.
+  const latest = Math.max(Math.floor(now / minuteMs), ...counts.keys());
+  return Array.from({ length: minutesShown }, (_, index) => {
+    const minute = latest - minutesShown + 1 + index;
+    return { at: minute * minuteMs, events: counts.get(minute) ?? 0 };
+  });
+}

@@ -1,6 +1,7 @@
 /** Queries of Overview, and their filters in the address. */
 
 import { request } from "../lib/api.ts";
+import { countryName } from "../lib/format.ts";
 import { inProject } from "../lib/session.ts";
 import { messages } from "../messages/index.ts";
 
@@ -226,15 +227,14 @@ export function listOf(name: ListName, { columns, results, isEstimated = false }
   };
 }
 
-const countryNames = new Intl.DisplayNames("en", { type: "region", fallback: "code" });
 const languageNames = new Intl.DisplayNames("en", { type: "language", fallback: "code" });
 
 /** The name of a value, as shown. */
 export function getLabel(facet: Facet | undefined, value: string | null): string {
   if (value === null) return w.unnamed;
   if (facet === "referrer" && value === "$direct") return w.direct;
+  if (facet === "country") return countryName(value);
   try {
-    if (facet === "country") return countryNames.of(value) ?? value;
     if (facet === "language") return languageNames.of(value) ?? value;
   } catch {
     // Clients may send anything.

@@ -1,14 +1,16 @@
 /** Live events and the stored ones before them, in one table. */
 
 import { useState } from "preact/hooks";
+import { ColumnChooser, useChosenColumns } from "../components/chosen-columns.tsx";
 import { Dialog } from "../components/dialog.tsx";
 import { downloadRows } from "../components/download.ts";
 import { EventDetails } from "../components/event-details.tsx";
+import { EventMinutes } from "../components/event-minutes.tsx";
 import { Field, Select } from "../components/fields.tsx";
 import { Filters } from "../components/filters.tsx";
 import { EventField, PropertyField } from "../components/name-fields.tsx";
 import { Page } from "../components/page.tsx";
-import { Button, RelativeTime } from "../components/primitives.tsx";
+import { Button, RelativeTime, Switch } from "../components/primitives.tsx";
 import { Content, Empty, ErrorState, OfflineBar } from "../components/states.tsx";
 import { type Column, DataTable } from "../components/table.tsx";
 import { queryString, request } from "../lib/api.ts";
@@ -18,15 +20,16 @@ import { to, useAddress } from "../lib/router.ts";
 import { inProject, project } from "../lib/session.ts";
 import { messages } from "../messages/index.ts";
 import { lazyMessages } from "../messages/later.ts";
+import { usePropertyNames } from "../model/definitions.ts";
 import { type StoredEvent, shortProperties } from "../model/events.ts";
-import { conditionSql } from "../model/insight-sql-parts.ts";
+import { conditionSql, quoted } from "../model/insight-sql-parts.ts";
 import { useLive } from "../model/live.ts";
 
 const w = messages.live;
 const pageSize = 50;
 const hourMs = 3_600_000;
 
-const columns: Column<StoredEvent>[] = [
+const eventColumns: Column<StoredEvent>[] = [
   {
     id: "time",
     title: w.columns.time,
@@ -69,7 +72,9 @@ export function LivePage() {
   const [isPaused, setPaused] = useState(false);
   const [opened, setOpened] = useState<StoredEvent>();
   const [limit, setLimit] = useState(pageSize);
+  const { columns, chosen } = useChosenColumns(eventColumns);
   const [isShowingWarnings, setShowingWarnings] = useState(false);
+  const properties = usePropertyNames("event");
   const live = useLive(
     { ...(query.event ? { event: query.event } : {}), ...(query.id ? { distinct_id: query.id } : {}) },
     isPaused,
@@ -111,7 +116,7 @@ export function LivePage() {
           <span class="row" role="status">
             <span class={`health-dot ${live.state === "open" && !isPaused ? "good" : "warn"}`}>
               <span class="dot" aria-hidden="true" />
-              {isPaused ? w.isPaused : live.state === "open" ? w.isLive : w.connecting}
+              {isPaused ? w.isPaused : live.state === "open" ? "" : w.connecting}
             </span>
             <span class="muted number">{w.perSecond(decimal(Math.round(live.perSecond * 10) / 10))}</span>
           </span>
@@ -120,9 +125,9 @@ export function LivePage() {
               {w.warnings(warningCount)}
             </Button>
           )}
-          <Button icon={isPaused ? "play" : "pause"} onClick={() => setPaused(!isPaused)}>
-            {isPaused ? w.goOn : w.pause}
-          </Button>
+          <span class="row">
+            <Switch name={w.live} isOn={!isPaused} onChange={(isOn) => setPaused(!isOn)} /> {w.live}
+          </span>
         </>
       }
     >
@@ -170,6 +175,7 @@ export function LivePage() {
           choices={Object.entries(w.ranges)}
           onChange={(range) => set({ range: range || undefined })}
         />
+        <ColumnChooser chosen={chosen} suggestions={properties} />
         {(["csv", "parquet"] as const).map((form) => (
           <Button
             key={form}
@@ -180,6 +186,7 @@ export function LivePage() {
           </Button>
         ))}
       </Filters>
+      <EventMinutes conditions={getConditions(query)} isLive={!isPaused} />
       {live.failure?.isPassing && <OfflineBar failure={live.failure} readAt={0} />}
       {live.failure && !live.failure.isPassing && <ErrorState failure={live.failure} />}
       {(live.behind > 0 || live.notShown > 0) && (
@@ -231,21 +238,27 @@ export function LivePage() {
           </ul>
         </Dialog>
       )}
-      {opened && <EventDetails event={opened} onClose={() => setOpened(undefined)} />}
+      {opened && <EventDetails key={opened.uuid} event={opened} onClose={() => setOpened(undefined)} />}
     </Page>
   );
 }
 
-/** SQL for all matching stored events. */
-function eventsStatement(query: Record<string, string>, after: string | undefined): string {
-  const quoted = (text: string) => `'${text.replaceAll("'", "''")}'`;
-  const conditions = [
+/** SQL conditions on the events `e` that match the filters. */
+function getConditions(query: Record<string, string>): string[] {
+  return [
     ...(query.event ? [`e.event = ${quoted(query.event)}`] : []),
     ...(query.id ? [`e.distinct_id = ${quoted(query.id)}`] : []),
-    ...(after ? [`e.timestamp > TIMESTAMP ${quoted(after.slice(0, 23))}`] : []),
     ...(query.property && query.value
       ? [conditionSql({ key: query.property, type: "event", operator: "exact", value: [query.value] })]
       : []),
+  ];
+}
+
+/** SQL for all matching stored events. */
+function eventsStatement(query: Record<string, string>, after: string | undefined): string {
+  const conditions = [
+    ...getConditions(query),
+    ...(after ? [`e.timestamp > TIMESTAMP ${quoted(after.slice(0, 23))}`] : []),
   ];
   return `SELECT e.* FROM events e ${conditions.length > 0 ? `WHERE ${conditions.join(" AND ")}` : ""} ORDER BY e.timestamp`;
 }

@@ -136,6 +136,7 @@ export const frame = {
   pickHint: "Click a point to see the people.",
   showTable: "Show as table",
   chartMenu: (label: string) => `Chart actions: ${label}`,
+  chooseColumns: "Columns",
   didYouMean: "Did you mean",
   nameGroups: {
     recent: "Recent",

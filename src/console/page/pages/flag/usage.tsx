@@ -6,7 +6,7 @@ import { Segments } from "../../components/fields.tsx";
 import { RelativeTime } from "../../components/primitives.tsx";
 import { Content, Empty } from "../../components/states.tsx";
 import { request } from "../../lib/api.ts";
-import { number, periodNames } from "../../lib/format.ts";
+import { number, periodNames, toUtc } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
 import { inProject, projectClock } from "../../lib/session.ts";
@@ -37,9 +37,6 @@ FROM events e WHERE event = '$feature_flag_called' AND prop('$feature_flag') = '
 GROUP BY ALL ORDER BY times DESC, last DESC`;
 }
 
-/** Times of statements are UTC without a suffix. */
-const utc = (time: string) => (/(Z|[+-]\d\d:?\d\d)$/.test(time) ? time : `${time.replace(" ", "T")}Z`);
-
 export function Usage({ flag }: { flag: Flag }) {
   const { query, set } = useAddress();
   const days = ranges.find((range) => range === query.days) ?? "14";
@@ -68,7 +65,7 @@ export function Usage({ flag }: { flag: Flag }) {
   const last = [
     flag.last_called_at,
     usage.data?.results[0]?.last_called_at,
-    ...all.map((one) => utc(one.last)),
+    ...all.map((one) => toUtc(one.last)),
   ]
     .flatMap((at) => (at ? new Date(at).getTime() : []))
     .reduce<number | undefined>((latest, at) => Math.max(latest ?? at, at), undefined);
@@ -86,7 +83,7 @@ export function Usage({ flag }: { flag: Flag }) {
       <p>
         {first !== undefined && (
           <>
-            {w.first}: <RelativeTime at={utc(first)} /> ·{" "}
+            {w.first}: <RelativeTime at={toUtc(first)} /> ·{" "}
           </>
         )}
         {w.last}: <RelativeTime at={last} fallback={messages.flags.neverAsked} />
@@ -151,7 +148,7 @@ export function Usage({ flag }: { flag: Flag }) {
                 </th>
                 <td>{number(times)}</td>
                 <td>
-                  <RelativeTime at={utc(last)} />
+                  <RelativeTime at={toUtc(last)} />
                 </td>
               </tr>
             ))}

@@ -1,79 +1,146 @@
 /** Persons, and groups of each type, searched by the server. */
 
 import { useState } from "preact/hooks";
+import { ColumnChooser, useChosenColumns } from "../../components/chosen-columns.tsx";
 import { useGroupTypes } from "../../components/conditions.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { Properties } from "../../components/event-details.tsx";
 import { SearchField } from "../../components/fields.tsx";
 import { Page } from "../../components/page.tsx";
-import { Badge, Button, RelativeTime, Tabs } from "../../components/primitives.tsx";
+import { Button, RelativeTime, Tabs } from "../../components/primitives.tsx";
 import { Content, Empty } from "../../components/states.tsx";
 import { type Column, DataTable } from "../../components/table.tsx";
-import { TokenField } from "../../components/tokens.tsx";
 import { queryString, request } from "../../lib/api.ts";
 import type { Group } from "../../lib/api-types.ts";
-import { formatValue } from "../../lib/format.ts";
-import { useResource } from "../../lib/resource.ts";
+import { countryName, initials, number, toUtc } from "../../lib/format.ts";
+import { useBackgroundResource, useResource } from "../../lib/resource.ts";
 import { to, useAddress, useSearch } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { messages } from "../../messages/index.ts";
 import { lazyMessages } from "../../messages/later.ts";
 import { usePropertyNames } from "../../model/definitions.ts";
 import { shortProperties } from "../../model/events.ts";
+import { quoted } from "../../model/insight-sql-parts.ts";
 import { getIdentity, type Person } from "../../model/people.ts";
 
 const w = lazyMessages.people;
 const pageSize = 100;
 
-const personColumns: Column<Person>[] = [
-  {
-    id: "name",
-    title: w.columns.name,
-    width: "minmax(0, 1.4fr)",
-    cell: (person) => (
-      <>
-        <a href={to(`persons/${person.uuid}`)}>{person.name || person.distinct_ids[0] || person.uuid}</a>
-        <span class="sub">{getIdentity(person)}</span>
-      </>
-    ),
-  },
-  {
-    id: "ids",
-    title: w.columns.ids,
-    width: "minmax(0, 1.2fr)",
-    isWideOnly: true,
-    cell: ({ distinct_ids: ids }) => (
-      <span class="mono">
-        {ids[0]} {ids.length > 1 && <Badge>+{ids.length - 1}</Badge>}
-      </span>
-    ),
-  },
-  {
-    id: "properties",
-    title: w.columns.properties,
-    width: "minmax(0, 2fr)",
-    isWideOnly: true,
-    cell: ({ properties }) => <span class="muted">{shortProperties(properties)}</span>,
-  },
-  {
-    id: "created",
-    title: w.columns.created,
-    width: "6.8rem",
-    cell: ({ created_at: at }) => <RelativeTime at={at} />,
-  },
-];
+/** Person properties: identities and what a person came with. */
+const getText = ({ properties }: Person, ...names: readonly string[]) =>
+  names.map((name) => properties[name]).find((value) => typeof value === "string" && value !== "") as
+    | string
+    | undefined;
+
+function getReferrer(person: Person): string {
+  const host = getText(person, "$initial_referring_domain", "$referring_domain");
+  if (host === undefined) return "–";
+  return host === "$direct" ? w.direct : host.replace(/^www\./, "");
+}
+
+function getCountry(person: Person): string {
+  const code = getText(
+    person,
+    "$geoip_country_code",
+    "$initial_geoip_country_code",
+    "$country_code",
+    "country",
+  );
+  return code === undefined ? "–" : /^[A-Z]{2}$/.test(code) ? countryName(code) : code;
+}
+
+/** What persons did lately. */
+interface Recent {
+  last: string;
+  events: number;
+}
+
+const recentDays = 30;
+
+/** When each of the persons was last seen, and how many events they sent; undefined while unknown. */
+function useRecent(persons: readonly Person[]): ReadonlyMap<string, Recent> | undefined {
+  const ids = persons.map(({ uuid }) => quoted(uuid)).join(", ");
+  const statement = `SELECT e.person_id AS id, max(e.timestamp) AS last, count(*)::INTEGER AS events FROM events e
+WHERE e.timestamp >= now() - INTERVAL ${recentDays} DAY AND e.person_id IN (${ids}) GROUP BY ALL`;
+  const { data } = useBackgroundResource<{ rows: ({ id: string } & Recent)[] }>(
+    persons.length === 0 ? null : `recent ${project.value?.id} ${ids}`,
+    (signal) =>
+      request(inProject("query/"), {
+        method: "POST",
+        body: { query: statement, limit: persons.length },
+        signal,
+      }),
+  );
+  return data && new Map(data.rows.map(({ id, ...recent }) => [id, recent]));
+}
+
+function LastSeen({ recent }: { recent: Recent | undefined }) {
+  return recent === undefined ? (
+    <span class="muted">{w.notLately}</span>
+  ) : (
+    <RelativeTime at={toUtc(recent.last)} />
+  );
+}
+
+function getColumns(recent: ReadonlyMap<string, Recent> | undefined): Column<Person>[] {
+  const name = (person: Person) => person.name || person.distinct_ids[0] || person.uuid;
+  return [
+    {
+      id: "name",
+      title: w.columns.name,
+      width: "minmax(0, 1.4fr)",
+      cell: (person) => (
+        <span class="row with-avatar">
+          <span class="initials" aria-hidden="true">
+            {initials(name(person))}
+          </span>
+          <a href={to(`persons/${person.uuid}`)}>{name(person)}</a>
+        </span>
+      ),
+    },
+    {
+      id: "email",
+      title: w.columns.email,
+      width: "minmax(0, 1.2fr)",
+      isWideOnly: true,
+      cell: (person) =>
+        getText(person, "email", "$email") ?? <span class="muted">{getIdentity(person) ?? "–"}</span>,
+    },
+    {
+      id: "lastSeen",
+      title: w.columns.lastSeen,
+      width: "8rem",
+      cell: ({ uuid }) => (recent === undefined ? "" : <LastSeen recent={recent.get(uuid)} />),
+    },
+    {
+      id: "events",
+      title: w.columns.events,
+      width: "6.5rem",
+      isNumber: true,
+      isWideOnly: true,
+      cell: ({ uuid }) => (recent === undefined ? "" : number(recent.get(uuid)?.events ?? 0)),
+    },
+    {
+      id: "referrer",
+      title: w.columns.referrer,
+      width: "minmax(0, 1fr)",
+      isWideOnly: true,
+      cell: getReferrer,
+    },
+    {
+      id: "properties",
+      title: w.columns.country,
+      width: "minmax(0, 0.8fr)",
+      isWideOnly: true,
+      cell: getCountry,
+    },
+  ];
+}
 
 /** A list of persons that link to their pages. */
-export function PersonTable({
-  label,
-  columns = personColumns,
-  persons,
-}: {
-  label: string;
-  columns?: Column<Person>[];
-  persons: readonly Person[];
-}) {
+export function PersonTable({ label, persons }: { label: string; persons: readonly Person[] }) {
   const { go } = useAddress();
+  const { columns } = useChosenColumns(getColumns(useRecent(persons)));
   return (
     <DataTable
       label={label}
@@ -82,7 +149,7 @@ export function PersonTable({
       rowAt={(index) => persons[index]}
       keyOf={({ uuid }) => uuid}
       onOpen={({ uuid }) => go(`persons/${uuid}`)}
-      rowHeight={56}
+      rowHeight={40}
       narrowHeight={60}
     />
   );
@@ -125,22 +192,7 @@ export function Persons() {
     (signal) => request(inProject(`groups/${queryString({ group_type_index: kind, limit })}`), { signal }),
   );
   const names = usePropertyNames("person");
-  const chosen = (query.columns ?? "").split(",").filter((name) => name !== "");
-  const shown =
-    chosen.length === 0
-      ? personColumns
-      : [
-          ...personColumns.filter(({ id }) => id !== "properties"),
-          ...chosen.map(
-            (name): Column<Person> => ({
-              id: `p-${name}`,
-              title: name,
-              width: "minmax(0, 1fr)",
-              isWideOnly: true,
-              cell: ({ properties }) => (name in properties ? formatValue(properties[name]) : "–"),
-            }),
-          ),
-        ];
+  const { chosen } = useChosenColumns<Person>([]);
   const more = (next: string | null) =>
     next && (
       <div>
@@ -164,13 +216,7 @@ export function Persons() {
         <>
           <div class="filters">
             <SearchField label={w.search} value={text} onInput={setText} />
-            <TokenField
-              label={w.choose}
-              addLabel={w.choose}
-              values={chosen}
-              suggestions={names}
-              onChange={(columns) => set({ columns: columns.join(",") || undefined })}
-            />
+            <ColumnChooser chosen={chosen} suggestions={names} />
           </div>
           <Content of={persons} rows={10}>
             {({ results, next }) =>
@@ -185,7 +231,7 @@ export function Persons() {
                 )
               ) : (
                 <>
-                  <PersonTable label={messages.frame.pages.persons} columns={shown} persons={results} />
+                  <PersonTable label={messages.frame.pages.persons} persons={results} />
                   {more(next)}
                 </>
               )

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { EventDetails } from "../../components/event-details.tsx";
 import { Content, Empty } from "../../components/states.tsx";
-import { dateTime, duration, elsewhere } from "../../lib/format.ts";
+import { dateTime, dayAndMinute, duration, elsewhere } from "../../lib/format.ts";
 import type { Resource } from "../../lib/resource.ts";
 import { messages } from "../../messages/index.ts";
 import { lazyMessages } from "../../messages/later.ts";
@@ -27,7 +27,7 @@ export function Timeline({ events }: { events: Resource<{ results: StoredEvent[]
                   <details open={position === 0}>
                     <summary>
                       <time dateTime={new Date(visit.from).toISOString()} title={elsewhere(visit.from)}>
-                        {dateTime(visit.from)}
+                        {dayAndMinute(visit.from)}
                       </time>{" "}
                       · {duration((visit.to - visit.from) / 1000)} · {visit.source ?? w.direct} ·{" "}
                       {visit.pages > 0 ? w.pages(visit.pages) : w.eventCount(visit.events.length)}
@@ -50,7 +50,7 @@ export function Timeline({ events }: { events: Resource<{ results: StoredEvent[]
           )
         }
       </Content>
-      {opened && <EventDetails event={opened} onClose={() => setOpened(undefined)} />}
+      {opened && <EventDetails key={opened.uuid} event={opened} onClose={() => setOpened(undefined)} />}
     </>
   );
 }
