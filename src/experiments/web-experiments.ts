@@ -20,7 +20,7 @@ const randomKeyBytes = 5;
 const keyNameLengthMax = 300;
 
 const isWeb = (projectId: number) =>
-  and(eq(experiment.projectId, projectId), eq(experiment.deleted, false), isNotNull(experiment.webVariants));
+  and(eq(experiment.projectId, projectId), eq(experiment.deleted, false), eq(experiment.type, "web"));
 
 /** Newest first. */
 export function listWebExperiments(db: Reading, projectId: number): Experiment[] {
@@ -35,17 +35,19 @@ export function listWebExperiments(db: Reading, projectId: number): Experiment[]
 /** @throws {NotFoundError} */
 export function getWebExperiment(db: Reading, projectId: number, id: number): Experiment {
   const found = getExperiment(db, projectId, id);
-  if (found.webVariants === null) throw new NotFoundError();
+  if (found.type !== "web") throw new NotFoundError();
   return found;
 }
 
-/** The API's form, which is also what visitors get; the shares are those of the flag. */
+/** The API's form, which is also what visitors get; variants and their shares are those of the flag. */
 export function webExperimentBody(db: Reading, of: Experiment) {
   const { key = "", filters = {} } = findFlag(db, of.projectId, of.flagId) ?? {};
-  const shares = new Map(getVariants(filters).map((one) => [one.key, one.rollout_percentage ?? 0]));
-  const variants = Object.entries(of.webVariants ?? {}).map(([name, variant]) => [
+  const shares = new Map(getVariants(filters).map((one) => [String(one.key), one.rollout_percentage ?? 0]));
+  const changes = of.webVariants ?? {};
+  const names = shares.size > 0 ? [...shares.keys()] : Object.keys(changes);
+  const variants = names.map((name) => [
     name,
-    { ...(isJsonObject(variant) ? variant : {}), rollout_percentage: shares.get(name) ?? 0 },
+    { ...(isJsonObject(changes[name]) ? changes[name] : {}), rollout_percentage: shares.get(name) ?? 0 },
   ]);
   return {
     id: of.id,
@@ -56,13 +58,13 @@ export function webExperimentBody(db: Reading, of: Experiment) {
   };
 }
 
-/** Running web experiments for visitors. */
+/** Running web experiments for visitors, without those that change nothing yet. */
 export function publicWebExperiments(db: Reading, projectId: number): JsonObject[] {
   return db
     .select({ row: experiment, active: flag.active })
     .from(experiment)
     .innerJoin(flag, eq(flag.id, experiment.flagId))
-    .where(isWeb(projectId))
+    .where(and(isWeb(projectId), isNotNull(experiment.webVariants)))
     .orderBy(asc(experiment.createdAt), asc(experiment.id))
     .all()
     .filter(({ row, active }) => getStatus(row, active) === "running")
@@ -127,7 +129,7 @@ export function updateWebExperiment(
     const read = sent === undefined ? undefined : readWebVariants(sent);
     const parameters = read === undefined ? {} : { parameters: { feature_flag_variants: read.shares } };
     const after = updateExperiment(deps, actor, id, { ...input, ...parameters });
-    return write(t, after, read?.variants ?? after.webVariants!, actor);
+    return write(t, after, read?.variants ?? after.webVariants, actor);
   });
 }
 
@@ -143,7 +145,7 @@ export function deleteWebExperiment(deps: FlagWriteDeps, actor: ExperimentActor,
 function write(
   t: MetadataTx,
   of: Experiment,
-  webVariants: JsonObject,
+  webVariants: JsonObject | null,
   { project, now }: ExperimentActor,
 ): Experiment {
   const after = writeExperiment(t, of, { webVariants }, now);

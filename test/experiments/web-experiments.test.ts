@@ -50,6 +50,28 @@ test("a web experiment is public while it runs; its shares are those of its flag
   expect((await server.ask("GET", `${path}${id}/`)).status).toBe(404);
 });
 
+test("an experiment of the type web without changes is a web experiment; its variants are those of the flag", async () => {
+  using server = new TestServer();
+  const experiments = "/api/projects/1/experiments/";
+  const { body: created } = await server.ask("POST", experiments, { body: { name: "Later", type: "web" } });
+  const { body } = await server.ask("GET", `${path}${created.id}/`);
+  expect(body.variants).toEqual({ control: { rollout_percentage: 50 }, test: { rollout_percentage: 50 } });
+  await server.ask("POST", `${experiments}${created.id}/launch/`, { body: {} });
+  expect(publicWebExperiments(server.metadata.db, 1)).toEqual([]);
+  expect((await server.ask("PATCH", `${path}${created.id}/`, { body: { name: "Now" } })).status).toBe(200);
+  await server.ask("PATCH", `${path}${created.id}/`, { body: { variants: variants() } });
+  expect(publicWebExperiments(server.metadata.db, 1)).toMatchObject([{ name: "Now" }]);
+  await server.ask("POST", `${experiments}${created.id}/reset/`, { body: {} });
+  const renamed = ["control", "green"].map((key) => ({ key, rollout_percentage: 50 }));
+  await server.ask("PATCH", `${experiments}${created.id}/`, {
+    body: { parameters: { feature_flag_variants: renamed } },
+  });
+  const { body: after } = await server.ask("GET", `${path}${created.id}/`);
+  expect(Object.keys(after.variants)).toEqual(["control", "green"]);
+  const { body: product } = await server.ask("POST", experiments, { body: { name: "Code" } });
+  expect((await server.ask("GET", `${path}${product.id}/`)).status).toBe(404);
+});
+
 test("HTML is sanitized, and members that are not known are dropped", async () => {
   using server = new TestServer();
   const hostile = change({

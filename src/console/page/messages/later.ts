@@ -8,6 +8,7 @@ import { instance } from "./en/instance.ts";
 import { cohorts, people } from "./en/people.ts";
 import { sql } from "./en/sql.ts";
 import { surveys } from "./en/surveys.ts";
+import { webExperiments } from "./en/web-experiments.ts";
 
 export const lazyMessages = {
   cohorts,
@@ -19,4 +20,5 @@ export const lazyMessages = {
   people,
   sql,
   surveys,
+  webExperiments,
 };

@@ -57,6 +57,8 @@ export interface Experiment {
   id: number;
   name: string;
   description: string;
+  /** `web`: posthog-js changes pages; `product`: code asks for the variant. */
+  type: "product" | "web";
   status: Status;
   archived: boolean;
   start_date: string | null;

@@ -80,3 +80,7 @@ export function snippets(
     },
   };
 }
+
+/** posthog-js ignores web experiments by default. */
+export const webExperimentsSnippet = (host: string, token: string): string =>
+  `posthog.init(${JSON.stringify(token)}, {\n  api_host: ${JSON.stringify(host)},\n  disable_web_experiments: false,\n});\n`;

@@ -7,7 +7,9 @@ import { Menu } from "../../components/menu.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { toast } from "../../components/toast.tsx";
 import { type ApiError, request, toApiError } from "../../lib/api.ts";
+import { useResource } from "../../lib/resource.ts";
 import { to } from "../../lib/router.ts";
+import { project } from "../../lib/session.ts";
 import { messages } from "../../messages/index.ts";
 import { lazyMessages } from "../../messages/later.ts";
 import { filterDifferences } from "../../model/draft.ts";
@@ -21,6 +23,7 @@ import {
   variantKeys,
 } from "../../model/experiments.ts";
 import type { Filters } from "../../model/flags.ts";
+import { hasChanges, type WebExperiment, webExperimentPath } from "../../model/web-experiments.ts";
 
 const w = lazyMessages.experiments;
 
@@ -119,6 +122,12 @@ function Decision({
   const [comment, setComment] = useState(experiment.conclusion_comment ?? "");
   const [isSure, setSure] = useState(false);
   const [failure, setFailure] = useState<ApiError>();
+  const webExperiment = useResource<WebExperiment>(
+    action === "launch" && experiment.type === "web"
+      ? `web experiment ${project.value?.id} ${experiment.id}`
+      : null,
+    (signal) => request(webExperimentPath(experiment.id), { signal }),
+  ).data;
   const hasMismatch = results?.sample_ratio?.mismatch === true;
   const isShipping = action === "ship_variant";
   const isConcluding = isShipping || action === "end";
@@ -162,6 +171,9 @@ function Decision({
       <p>{w.effects[action]}</p>
       {action === "launch" && experiment.metrics.length + experiment.saved_metrics.length === 0 && (
         <p class="error">{w.launchNoMetrics}</p>
+      )}
+      {action === "launch" && webExperiment && !hasChanges(webExperiment) && (
+        <p class="error">{lazyMessages.webExperiments.noChanges}</p>
       )}
       {isShipping && (
         <>

@@ -4,10 +4,10 @@ import { useEffect, useRef } from "preact/hooks";
 import { useRoute } from "preact-iso";
 import { Chart } from "../../components/chart.tsx";
 import { Page } from "../../components/page.tsx";
-import { Button, RelativeTime } from "../../components/primitives.tsx";
+import { Badge, Button, CodeBlock, RelativeTime } from "../../components/primitives.tsx";
 import { SdkSnippets } from "../../components/sdk-snippets.tsx";
 import { Content, Empty } from "../../components/states.tsx";
-import { request } from "../../lib/api.ts";
+import { request, serverAddress } from "../../lib/api.ts";
 import { counted, number, percent, periodNames } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
@@ -22,12 +22,14 @@ import {
   type Results,
   readResults,
 } from "../../model/experiments.ts";
+import { webExperimentsSnippet } from "../../model/snippets.ts";
 import { Decisions } from "./decisions.tsx";
 import { DeltaPlot } from "./delta-plot.tsx";
 import { EffectOverTime } from "./effect-chart.tsx";
 import { StatusBadge } from "./experiments.tsx";
 
 const w = lazyMessages.experiments;
+const web = lazyMessages.webExperiments;
 
 /** Interval of results, and while the first exposure is awaited. */
 const refreshMs = 60_000;
@@ -81,6 +83,7 @@ function Facts({ of }: { of: Experiment }) {
   return (
     <p class="row">
       <StatusBadge of={of} />
+      {of.type === "web" && <Badge tone="plain">{web.badge}</Badge>}
       <a href={to(`flags/${of.feature_flag.id}`)}>{of.feature_flag.key}</a>
       {days !== undefined && of.start_date && (
         <span class="muted">
@@ -135,7 +138,17 @@ function ResultParts({
             <span role="status">{w.waiting}</span>
           </h2>
           <p class="help">{w.waitingHelp}</p>
-          <SdkSnippets flagKey={experiment.feature_flag.key} hasVariants />
+          {experiment.type === "web" ? (
+            <>
+              <p class="help">{web.codeHelp}</p>
+              <CodeBlock
+                label={web.code}
+                code={webExperimentsSnippet(serverAddress(), project.value?.api_token ?? "phc_…")}
+              />
+            </>
+          ) : (
+            <SdkSnippets flagKey={experiment.feature_flag.key} hasVariants />
+          )}
         </section>
       )}
       {exposures !== null && (

@@ -108,10 +108,13 @@ const columns: Column<Experiment>[] = [
     id: "name",
     title: w.columns.name,
     width: "minmax(0, 3fr)",
-    cell: ({ id, name, feature_flag: flag }) => (
+    cell: ({ id, name, type, feature_flag: flag }) => (
       <>
         <a href={to(`experiments/${id}`)}>{name}</a>
-        <span class="sub">{flag.key}</span>
+        <span class="sub">
+          {type === "web" && `${lazyMessages.webExperiments.badge} · `}
+          {flag.key}
+        </span>
       </>
     ),
   },

@@ -11,6 +11,7 @@ import { changeExperiment, type Experiment } from "../../model/experiments.ts";
 import type { FlagPage } from "../../model/flags.ts";
 
 const w = lazyMessages.experiments;
+const web = lazyMessages.webExperiments;
 const flagsMax = 500;
 
 export function Hypothesis({
@@ -25,6 +26,7 @@ export function Hypothesis({
 }) {
   const [name, setName] = useState(experiment?.name ?? "");
   const [text, setText] = useState(experiment?.description ?? "");
+  const [kind, setKind] = useState<Experiment["type"]>("product");
   const [from, setFrom] = useState<keyof typeof w.flagChoices>("new");
   const [key, setKey] = useState("");
   const [chosen, setChosen] = useState("");
@@ -39,7 +41,7 @@ export function Hypothesis({
     const flagKey = from === "existing" ? chosen : key.trim();
     const created = await request<Experiment>(inProject("experiments/"), {
       method: "POST",
-      body: { ...body, ...(flagKey === "" ? {} : { feature_flag_key: flagKey }) },
+      body: { ...body, type: kind, ...(flagKey === "" ? {} : { feature_flag_key: flagKey }) },
     });
     onDone(created);
   };
@@ -61,6 +63,13 @@ export function Hypothesis({
             <p class="help">{w.hypothesisHelp}</p>
             {experiment === undefined && (
               <>
+                <Segments
+                  label={web.kind}
+                  value={kind}
+                  choices={Object.entries(web.kinds) as [typeof kind, string][]}
+                  onChange={setKind}
+                />
+                <p class="help">{web.kindHelp[kind]}</p>
                 <Segments
                   label={w.flag}
                   value={from}

@@ -15,6 +15,7 @@ import { Hypothesis } from "./hypothesis.tsx";
 import { MetricList } from "./metric-list.tsx";
 import { RunningTime } from "./running-time.tsx";
 import { VariantShares } from "./variant-shares.tsx";
+import { WebVariants } from "./web-variants.tsx";
 
 const w = lazyMessages.experiments;
 
@@ -83,7 +84,11 @@ export function ExperimentSetup() {
             case "hypothesis":
               return <Hypothesis key={key} {...props} />;
             case "variants":
-              return <VariantShares key={key} {...props} />;
+              return data.type === "web" ? (
+                <WebVariants key={key} {...props} />
+              ) : (
+                <VariantShares key={key} {...props} />
+              );
             case "audience":
               return <Audience key={key} {...props} />;
             case "metrics":

@@ -16,6 +16,83 @@ const w = lazyMessages.experiments;
 const v = messages.flag;
 const variantsMax = 20;
 
+/** Why the percentages cannot be saved. */
+export function getShareProblem(variants: readonly Variant[]): string | undefined {
+  const sum = variants.reduce((total, { rollout_percentage: share }) => total + share, 0);
+  return Math.abs(sum - 100) < 0.001 ? undefined : v.sumWrong(decimal(sum));
+}
+
+/** Keys and percentages of variants. */
+export function ShareRows<Of extends Variant>({
+  variants,
+  isFixed,
+  fixedKey,
+  fresh,
+  onChange,
+}: {
+  variants: readonly Of[];
+  isFixed: boolean;
+  /** This variant is neither renamed nor removed. */
+  fixedKey?: string;
+  fresh: (key: string) => Of;
+  onChange: (variants: Of[]) => void;
+}) {
+  const problem = getShareProblem(variants);
+  const put = (place: number, changed: Partial<Variant>) =>
+    onChange(variants.map((one, index) => (index === place ? { ...one, ...changed } : one)));
+  const spread = (all: readonly Of[]) => {
+    const shares = evenShares(all.length);
+    onChange(all.map((one, place) => ({ ...one, rollout_percentage: shares[place]! })));
+  };
+  const add = () => {
+    const keys = variants.map(({ key }) => key.trim());
+    let place = variants.length;
+    while (keys.includes(`test-${place}`)) place++;
+    spread([...variants, fresh(`test-${place}`)]);
+  };
+  return (
+    <fieldset class="editor-fields" disabled={isFixed}>
+      <legend class="unseen">{w.steps.variants}</legend>
+      {variants.map((variant, place) => (
+        <div key={place} class="variant short">
+          <Field
+            label={v.variantKey}
+            isLabelHidden={place > 0}
+            value={variant.key}
+            isRequired
+            isDisabled={isFixed || variant.key === fixedKey}
+            onInput={(key) => put(place, { key })}
+          />
+          <ShareField
+            label={v.variantShare}
+            isLabelHidden={place > 0}
+            value={variant.rollout_percentage}
+            onInput={(share) => put(place, { rollout_percentage: share })}
+          />
+          <Button
+            kind="quiet"
+            icon="trash"
+            label={`${v.removeVariant}: ${variant.key}`}
+            isDisabled={variants.length <= 2 || isFixed || variant.key === fixedKey}
+            onClick={() => spread(variants.filter((_, index) => index !== place))}
+          />
+        </div>
+      ))}
+      <div class="row">
+        <Button kind="quiet" icon="plus" isDisabled={variants.length >= variantsMax || isFixed} onClick={add}>
+          {v.addVariant}
+        </Button>
+        <Button kind="quiet" isDisabled={isFixed} onClick={() => spread(variants)}>
+          {v.spread}
+        </Button>
+        <span class={problem ? "error" : "muted"} role="status">
+          {problem ?? v.sum("100")}
+        </span>
+      </div>
+    </fieldset>
+  );
+}
+
 export function VariantShares({ experiment, rejection, onDone }: StepProps) {
   const { feature_flag: flag, stats_config: stats } = experiment;
   const [variants, setVariants] = useState<Variant[]>(() => [...(flag.filters.multivariate?.variants ?? [])]);
@@ -23,21 +100,8 @@ export function VariantShares({ experiment, rejection, onDone }: StepProps) {
   const [chosen, setBaseline] = useState(stats.baseline_variant_key ?? "control");
   const baseline = keys.includes(chosen) ? chosen : (keys.find((key) => key === "control") ?? keys[0] ?? "");
   const isFixed = experiment.status !== "draft";
-  const sum = variants.reduce((total, { rollout_percentage: share }) => total + share, 0);
-  const problem = Math.abs(sum - 100) < 0.001 ? undefined : v.sumWrong(decimal(sum));
-  const put = (place: number, changed: Partial<Variant>) =>
-    setVariants(variants.map((one, index) => (index === place ? { ...one, ...changed } : one)));
-  const spread = (all: readonly Variant[]) => {
-    const shares = evenShares(all.length);
-    setVariants(all.map((one, place) => ({ ...one, rollout_percentage: shares[place]! })));
-  };
-  const add = () => {
-    let place = variants.length;
-    while (keys.includes(`test-${place}`)) place++;
-    spread([...variants, { key: `test-${place}`, rollout_percentage: 0 }]);
-  };
   const send = async () => {
-    if (problem !== undefined && !isFixed) return false;
+    if (getShareProblem(variants) !== undefined && !isFixed) return false;
     const sent = variants.map((one, place) => ({ ...one, key: keys[place]! }));
     const after = await changeExperiment(experiment.id, {
       ...(isFixed ? {} : { parameters: { feature_flag_variants: sent } }),
@@ -54,49 +118,12 @@ export function VariantShares({ experiment, rejection, onDone }: StepProps) {
       </p>
       {isFixed && <p class="help">{w.variantsFixed}</p>}
       <Form onSend={send} action={w.saveNext} done={w.draftSaved} disabledReason={rejection}>
-        <fieldset class="editor-fields" disabled={isFixed}>
-          <legend class="unseen">{w.steps.variants}</legend>
-          {variants.map((variant, place) => (
-            <div key={place} class="variant short">
-              <Field
-                label={v.variantKey}
-                isLabelHidden={place > 0}
-                value={variant.key}
-                isRequired
-                onInput={(key) => put(place, { key })}
-              />
-              <ShareField
-                label={v.variantShare}
-                isLabelHidden={place > 0}
-                value={variant.rollout_percentage}
-                onInput={(share) => put(place, { rollout_percentage: share })}
-              />
-              <Button
-                kind="quiet"
-                icon="trash"
-                label={`${v.removeVariant}: ${variant.key}`}
-                isDisabled={variants.length <= 2 || isFixed}
-                onClick={() => spread(variants.filter((_, index) => index !== place))}
-              />
-            </div>
-          ))}
-          <div class="row">
-            <Button
-              kind="quiet"
-              icon="plus"
-              isDisabled={variants.length >= variantsMax || isFixed}
-              onClick={add}
-            >
-              {v.addVariant}
-            </Button>
-            <Button kind="quiet" isDisabled={isFixed} onClick={() => spread(variants)}>
-              {v.spread}
-            </Button>
-            <span class={problem ? "error" : "muted"} role="status">
-              {problem ?? v.sum(decimal(sum))}
-            </span>
-          </div>
-        </fieldset>
+        <ShareRows
+          variants={variants}
+          isFixed={isFixed}
+          fresh={(key) => ({ key, rollout_percentage: 0 })}
+          onChange={setVariants}
+        />
         <Select
           label={w.baselineVariant}
           value={baseline}
