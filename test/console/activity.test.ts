@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
 import { flagkeep, osUser, ServerProcess, until } from "../support/server.ts";
-import { axeFindings, openSignedIn, ownerCookie, password } from "./support.ts";
+import { axeFindings, chooseFilter, openSignedIn, ownerCookie, password } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("the log of changes", () => {
   let server: ServerProcess;
@@ -76,7 +76,7 @@ describe.skipIf(chromiumPath === undefined)("the log of changes", () => {
     await changed.locator("ins").getByText("Condition set 1: 50%").waitFor();
     expect(await axeFindings(page)).toEqual([]);
 
-    await page.getByLabel("Object").selectOption("flag followed");
+    await chooseFilter(page, "Object", "flag followed");
     await page.waitForURL((url) => url.searchParams.get("object") === `FeatureFlag:${id}`);
     const isFiltered = async () => (await page.locator("li.change").count()) === 3;
     await until(isFiltered, "only the flag's changes are listed");

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { chromiumPath } from "../support/browser.ts";
-import { axeFindings, ownersBrowser } from "./support.ts";
+import { axeFindings, chooseFilter, ownersBrowser } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("the flag list", () => {
   const owner = ownersBrowser();
@@ -68,18 +68,18 @@ describe.skipIf(chromiumPath === undefined)("the flag list", () => {
     const { page, context, errors } = await owner.open();
     await page.goto("/console/flags");
     await page.getByText("2 flags", { exact: true }).waitFor();
-    await page.getByLabel("Status").selectOption("Off");
+    await chooseFilter(page, "Status", "Off");
     await page.getByText("1 flag", { exact: true }).waitFor();
     expect(page.url()).toContain("state=off");
     await page.getByRole("button", { name: "Remove filter: Off" }).click();
     await page.getByText("2 flags", { exact: true }).waitFor();
     expect(page.url()).not.toContain("state");
-    await page.getByLabel("Last evaluated").selectOption("In the last 7 days");
+    await chooseFilter(page, "Last evaluated", "In the last 7 days");
     await page.getByText("No flag matches.").waitFor();
     expect(page.url()).toContain("evaluated=7");
-    await page.getByLabel("Last evaluated").selectOption("Not in 30 days");
+    await chooseFilter(page, "Last evaluated", "Not in 30 days");
     await page.getByText("2 flags", { exact: true }).waitFor();
-    await page.getByLabel("Type").selectOption("Variants");
+    await chooseFilter(page, "Type", "Variants");
     await page.getByText("1 flag", { exact: true }).waitFor();
     expect(await axeFindings(page)).toEqual([]);
     await page.goto("/console/flags?tag=web&evaluated=-30");

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
 import { ServerProcess, until } from "../support/server.ts";
-import { axeFindings, openSignedIn, ownerCookie, themes, widths } from "./support.ts";
+import { axeFindings, chooseFilter, openSignedIn, ownerCookie, themes, widths } from "./support.ts";
 
 interface Flag {
   id: number;
@@ -110,7 +110,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     expect((await read(deleted.id)).deleted).toBe(false);
 
     await deleteIt();
-    await page.getByLabel("Status").selectOption("Deleted");
+    await chooseFilter(page, "Status", "Deleted");
     await page.getByText("1 flag", { exact: true }).waitFor();
     await page.getByRole("button", { name: /^Restore: short-lived/ }).click();
     await page.getByText("short-lived restored").waitFor();

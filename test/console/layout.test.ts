@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { chromiumPath } from "../support/browser.ts";
-import { ownersBrowser } from "./support.ts";
+import { axeFindings, ownersBrowser } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("layout", () => {
   const owner = ownersBrowser();
@@ -41,6 +41,23 @@ describe.skipIf(chromiumPath === undefined)("layout", () => {
         );
       expect([path, new Set(heights).size]).toEqual([path, 1]);
     }
+    await context.close();
+    expect(errors).toEqual([]);
+  });
+
+  test("on a phone the header has a dot for the health, and More says it in words", async () => {
+    const { page, context, errors } = await owner.open();
+    await page.setViewportSize({ width: 375, height: 812 });
+    await page.goto("/console/flags");
+    const header = page.getByRole("banner");
+    const dot = header.getByRole("button", { name: "Health: ready" });
+    await dot.waitFor();
+    expect((await dot.boundingBox())!.width).toBeLessThan(44);
+    const state = page.getByRole("navigation", { name: "Menu" }).getByText("Health: ready");
+    expect(await state.isVisible()).toBe(false);
+    await page.getByRole("button", { name: "More" }).click();
+    await state.waitFor();
+    expect(await axeFindings(page)).toEqual([]);
     await context.close();
     expect(errors).toEqual([]);
   });

@@ -96,6 +96,12 @@ describe.skipIf(chromiumPath === undefined)("the menu", () => {
     await menu.getByRole("link", { name: /^Flags 2 change requests wait for your approval$/ }).waitFor();
     await page.getByRole("button", { name: /Your account$/ }).click();
     expect(await axeFindings(page)).toEqual([]);
+    // The theme is chosen here too, at once.
+    await page.getByRole("button", { name: "Theme: Dark", exact: true }).click();
+    expect(await page.evaluate(() => document.documentElement.dataset.theme)).toBe("dark");
+    await page.getByRole("button", { name: /Your account$/ }).click();
+    const chosen = page.getByRole("button", { name: /^Theme: / }).and(page.locator("[aria-current=true]"));
+    expect(await chosen.allTextContents()).toEqual(["Theme: Dark"]);
     for (const name of ["My account", "Team", "Keyboard shortcuts", "API documentation", "Sign out"])
       await page.getByRole("button", { name, exact: true }).waitFor();
     await page.getByRole("button", { name: "API keys", exact: true }).click();

@@ -111,6 +111,15 @@ export async function openSignedIn(
   return opened;
 }
 
+/** Sets a filter of a list: a chip that opens its choices. */
+export async function chooseFilter(page: Page, label: string, choice: string): Promise<void> {
+  await page
+    .locator(".chip-name")
+    .filter({ hasText: new RegExp(`^${label}(: |$)`) })
+    .click();
+  await page.getByRole("dialog", { name: label }).getByRole("option", { name: choice, exact: true }).click();
+}
+
 /** A server and a browser for a block of tests, in which it is called once. */
 export function ownersBrowser(args: readonly string[] = []) {
   let server: ServerProcess;

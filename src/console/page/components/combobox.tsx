@@ -20,6 +20,7 @@ export function Combobox({
   value,
   options,
   placeholder,
+  help,
   error,
   isRequired,
   class: more = "",
@@ -33,6 +34,7 @@ export function Combobox({
   /** In order; options of a group follow each other. */
   options: readonly ComboOption[];
   placeholder?: string;
+  help?: string;
   error?: string | undefined;
   isRequired?: boolean;
   class?: string;
@@ -99,7 +101,7 @@ export function Combobox({
         placeholder={placeholder}
         required={isRequired}
         aria-invalid={error ? true : undefined}
-        aria-describedby={error ? `${id}-error` : undefined}
+        aria-describedby={error || help ? `${id}-help` : undefined}
         value={value}
         onClick={open}
         onInput={(event) => {
@@ -146,9 +148,9 @@ export function Combobox({
           ))}
         </ul>
       )}
-      {error && (
-        <span id={`${id}-error`} class="error">
-          {error}
+      {(error || help) && (
+        <span id={`${id}-help`} class={error ? "error" : "help"}>
+          {error ?? help}
         </span>
       )}
     </div>

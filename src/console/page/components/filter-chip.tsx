@@ -1,8 +1,11 @@
-/** One filter of a list: its name and value in a pill, with a button that removes it. */
+/** One filter of a list: its name and value in a pill that opens the choices, with a button that removes it. */
 
-import { useId } from "preact/hooks";
 import { messages } from "../messages/index.ts";
+import { ChoicePopover } from "./choice-popover.tsx";
+import { Icon } from "./icons.tsx";
 import { Button } from "./primitives.tsx";
+
+const w = messages.frame;
 
 export function FilterChip<Value extends string>({
   label,
@@ -16,29 +19,31 @@ export function FilterChip<Value extends string>({
   choices: readonly (readonly [Value | "", string])[];
   onChange: (value: Value | undefined) => void;
 }) {
-  const id = useId();
   const shown = choices.find(([choice]) => choice === value)?.[1] ?? value;
   return (
     <span class={value === "" ? "filter-chip" : "filter-chip set"}>
-      <label for={id}>{label}</label>
-      <select
-        id={id}
+      <ChoicePopover<Value | "">
+        class="chip-choice"
+        buttonClass="chip-name"
+        face={
+          <>
+            <span>
+              {label}
+              {value !== "" && ": "}
+            </span>
+            {value !== "" && <b>{shown}</b>}
+            <Icon name="down" size={14} />
+          </>
+        }
+        label={label}
+        searchLabel={w.searchIn(label)}
+        nothingFound={w.noChoice}
         value={value}
-        onChange={(event) => onChange((event.currentTarget.value || undefined) as Value)}
-      >
-        {choices.map(([choice, text]) => (
-          <option key={choice} value={choice} selected={choice === value}>
-            {text}
-          </option>
-        ))}
-      </select>
+        choices={choices}
+        onChoose={(chosen) => onChange(chosen === "" ? undefined : chosen)}
+      />
       {value !== "" && (
-        <Button
-          kind="quiet"
-          icon="close"
-          label={messages.frame.removeFilter(shown)}
-          onClick={() => onChange(undefined)}
-        />
+        <Button kind="quiet" icon="close" label={w.removeFilter(shown)} onClick={() => onChange(undefined)} />
       )}
     </span>
   );

@@ -1,6 +1,6 @@
 /** Status indicator of the layout: the server's state as a word and a color. */
 
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { type ApiError, contactFailed, request } from "../lib/api.ts";
 import { ago, decimal } from "../lib/format.ts";
@@ -11,8 +11,10 @@ import { captureProblem, getWaiting, type InstanceStatus } from "../model/instan
 import { Icon } from "./icons.tsx";
 
 const w = messages.frame.health;
+/** State of the server as last described. */
+const health = signal<{ tone: string; word: string }>({ tone: "plain", word: "…" });
 /** Whether the menu highlights the server page. */
-export const isDegraded = signal(false);
+export const isDegraded = computed(() => health.value.tone === "bad");
 /** Time of the last response in ms, if the server is unreachable. */
 const lostSince = signal<number | undefined>(undefined);
 const readEveryMs = 6_000;
@@ -55,8 +57,8 @@ export function Health() {
     describeFailure(source.failure, isUnavailable) ??
     (isOperator.value ? describe(status.data) : { tone: "good", word: ready.data?.status ?? "…", facts: [] });
   useEffect(() => {
-    isDegraded.value = tone === "bad";
-  }, [tone]);
+    health.value = { tone, word };
+  }, [tone, word]);
   return (
     <div class="health">
       <button
@@ -68,7 +70,7 @@ export function Health() {
       >
         <span class="unseen">{w.label}: </span>
         <span class="dot" aria-hidden="true" />
-        <span>{word}</span>
+        <span class="health-word">{word}</span>
       </button>
       {isOpen && facts.length > 0 && (
         <ul class="menu-list facts">
@@ -78,6 +80,19 @@ export function Health() {
         </ul>
       )}
     </div>
+  );
+}
+
+/** The state in words, in the menu of a narrow screen: its header has the dot alone. */
+export function MenuHealth() {
+  const { tone, word } = health.value;
+  return (
+    <p class={`menu-health health-dot narrow-only ${tone}`}>
+      <span class="dot" aria-hidden="true" />
+      <span>
+        {w.label}: {word}
+      </span>
+    </p>
   );
 }
 

@@ -4,13 +4,13 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useErrorBoundary, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { queryString, request, toApiError } from "../lib/api.ts";
+import type { Backups } from "../lib/api-types.ts";
 import { compact, initials } from "../lib/format.ts";
 import { pageLoaded } from "../lib/resource.ts";
 import { rootPath, to } from "../lib/router.ts";
 import { serverPath } from "../lib/server.ts";
 import {
   chooseProject,
-  flagFacts,
   inProject,
   isOperator,
   isStartDone,
@@ -19,18 +19,19 @@ import {
   project,
   projects,
   signOut,
+  startFacts,
   startSteps,
 } from "../lib/session.ts";
 import { isApple, setShortcuts, shortcutsOn, useShortcuts } from "../lib/shortcuts.ts";
-import { chooseTheme, storedTheme, type Theme, themeNames } from "../lib/theme.ts";
+import { chooseTheme, storedTheme, themeNames } from "../lib/theme.ts";
 import { messages } from "../messages/index.ts";
 import { readFlags } from "../model/flags.ts";
 import { ConfirmPassword } from "./confirm.tsx";
 import { Dialog } from "./dialog.tsx";
 import { Checkbox } from "./fields.tsx";
-import { Health, isDegraded, LostBar } from "./health.tsx";
+import { Health, isDegraded, LostBar, MenuHealth } from "./health.tsx";
 import { Icon, type IconName } from "./icons.tsx";
-import { Menu } from "./menu.tsx";
+import { Menu, type MenuItem } from "./menu.tsx";
 import { menuGroups, type PageName } from "./menu-pages.ts";
 import { Page } from "./page.tsx";
 import { Palette } from "./palette.tsx";
@@ -104,14 +105,21 @@ export function Layout({ children }: { children: ComponentChildren }) {
           <kbd>{isApple ? "⌘K" : "Ctrl K"}</kbd>
         </button>
         <Health />
-        <ThemeMenu />
         <Menu
           label={`${userInitials()} ${w.account}`}
           face={<span class="initials">{userInitials()}</span>}
-          items={[
+          items={() => [
             [w.actions.account, () => route(to("settings", { tab: "account" }))],
             [w.actions.keys, () => route(to("settings", { tab: "keys" }))],
             [w.actions.team, () => route(to("settings", { tab: "team" }))],
+            ...themeNames.map(
+              (name): MenuItem => [
+                w.actions.theme(w.themes[name]),
+                () => chooseTheme(name),
+                undefined,
+                name === storedTheme(),
+              ],
+            ),
             [w.actions.shortcuts, () => setHelpOpen(true)],
             [w.actions.docs, () => open(`${serverPath}/docs/`, "_blank", "noopener")],
             [w.actions.signOut, () => void signOut()],
@@ -142,6 +150,7 @@ export function Layout({ children }: { children: ComponentChildren }) {
             </ul>
           </div>,
         ])}
+        <MenuHealth />
         <ul>
           <li class="narrow-only">
             <button type="button" aria-expanded={isMenuOpen} onClick={() => setMenuOpen(!isMenuOpen)}>
@@ -270,14 +279,18 @@ function ProposalCount({ path }: { path: string }) {
             inProject(`change_requests/${queryString({ state: "pending", limit: proposalsMax })}`),
             { signal },
           ),
+          isOperator.value && !isStartDone.value
+            ? request<Backups>("/api/instance/backups/", { signal })
+            : undefined,
         ]),
       )
       .then(
-        ([found, proposals]) => {
+        ([found, proposals, backups]) => {
           setCount(proposals.results.filter(({ created_by: by }) => by?.uuid !== me.value?.uuid).length);
-          flagFacts.value = {
+          startFacts.value = {
             hasFlags: found.count > 0,
             isEvaluated: found.results[0]?.last_called_at != null,
+            hasSchedule: backups?.next_at != null,
           };
         },
         () => undefined,
@@ -299,24 +312,6 @@ function ProposalCount({ path }: { path: string }) {
 function userInitials(): string {
   const { first_name: first = "", last_name: last = "", email = "" } = me.value ?? {};
   return initials(first === "" ? email : `${first} ${last}`);
-}
-
-function ThemeMenu() {
-  const [theme, setTheme] = useState<Theme>(storedTheme());
-  const icons = { system: "system", light: "sun", dark: "moon" } as const;
-  return (
-    <Menu
-      label={`${w.theme}: ${w.themes[theme]}`}
-      face={<Icon name={icons[theme]} />}
-      items={themeNames.map((name) => [
-        w.themes[name],
-        () => {
-          chooseTheme(name);
-          setTheme(name);
-        },
-      ])}
-    />
-  );
 }
 
 function Shortcuts({ onClose }: { onClose: () => void }) {

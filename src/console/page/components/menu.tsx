@@ -3,8 +3,13 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
-/** Label, action, and why it is disabled, if so. */
-export type MenuItem = readonly [text: string, act: () => void, refusal?: string | false | undefined];
+/** Label, action, why it is disabled, if so, and whether it is the chosen one of several. */
+export type MenuItem = readonly [
+  text: string,
+  act: () => void,
+  refusal?: string | false | undefined,
+  isChosen?: boolean,
+];
 
 export function Menu({
   label,
@@ -13,7 +18,8 @@ export function Menu({
 }: {
   label: string;
   face: ComponentChildren;
-  items: readonly MenuItem[];
+  /** As a function: read whenever the list opens. */
+  items: readonly MenuItem[] | (() => readonly MenuItem[]);
 }) {
   const [isOpen, setOpen] = useState(false);
   const holder = useRef<HTMLDivElement>(null);
@@ -64,10 +70,11 @@ export function Menu({
       </button>
       {isOpen && (
         <ul class="menu-list">
-          {items.map(([text, act, rejection]) => (
+          {(typeof items === "function" ? items() : items).map(([text, act, rejection, isChosen]) => (
             <li key={text}>
               <button
                 type="button"
+                aria-current={isChosen ? "true" : undefined}
                 aria-disabled={rejection ? true : undefined}
                 title={rejection || undefined}
                 onClick={() => {

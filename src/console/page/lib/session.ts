@@ -61,12 +61,16 @@ const startsDone = signal<ReadonlySet<string>>(new Set(readPreference("started")
 /** Whether the first steps in the project are done, as seen by this browser: the menu hides them then. */
 export const isStartDone = computed(() => startsDone.value.has(String(project.value?.id)));
 
-/** Facts about the project's flags, for the menu. */
-export const flagFacts = signal({ hasFlags: false, isEvaluated: false });
-/** Which steps of Get started are done: install the SDK, see the first event, create a flag, see it evaluated. */
+/** Facts about the steps of Get started, for the menu. */
+export const startFacts = signal({ hasFlags: false, isEvaluated: false, hasSchedule: false });
+/**
+ * Which steps of Get started are done: send an event, create a flag, see it evaluated; for operators also to schedule
+ * backups.
+ */
 export const startSteps = computed<readonly boolean[]>(() => {
-  const hasEvent = project.value?.ingested_event === true;
-  return [hasEvent, hasEvent, flagFacts.value.hasFlags, flagFacts.value.isEvaluated];
+  const { hasFlags, isEvaluated, hasSchedule } = startFacts.value;
+  const steps = [project.value?.ingested_event === true, hasFlags, isEvaluated];
+  return isOperator.value ? [...steps, hasSchedule] : steps;
 });
 
 /** Stores that the first steps are done or dismissed. */

@@ -23,6 +23,11 @@ export function snippets(
   const ruby = `require "posthog"\n\nposthog = PostHog::Client.new(api_key: ${key}, host: ${at})\n`;
   const php = `<?php\nrequire "vendor/autoload.php";\n\nuse PostHog\\PostHog;\n\nPostHog::init(${key}, ["host" => ${at}]);\n`;
   const browser = `import posthog from "posthog-js";\n\nposthog.init(${key}, { api_host: ${at} });\nposthog.identify("user-1");\n`;
+  const html = `<script src=${JSON.stringify(`${host}/static/array.js`)}></script>\n<script>\n  posthog.init(${key}, { api_host: ${at} });\n  posthog.identify("user-1");\n`;
+  const react = (imported: string, app: string, after = "") =>
+    `import posthog from "posthog-js";\nimport { ${imported} } from "posthog-js/react";\nimport { createRoot } from "react-dom/client";\n\nposthog.init(${key}, { api_host: ${at} });\nposthog.identify("user-1");\n${app}\ncreateRoot(document.getElementById("root")).render(\n  <PostHogProvider client={posthog}>\n    <App />\n  </PostHogProvider>,\n);\n${after}`;
+  const vue = (body: string) =>
+    `import posthog from "posthog-js";\nimport { createApp } from "vue";\nimport App from "./App.vue";\n\nposthog.init(${key}, { api_host: ${at} });\nposthog.identify("user-1");\n${body}\nconst app = createApp(App);\napp.config.globalProperties.$posthog = posthog;\napp.mount("#app");\n`;
   const go = (body: string) =>
     `package main\n\nimport (\n\t"fmt"\n\n\t"github.com/posthog/posthog-go"\n)\n\nfunc main() {\n\tclient, _ := posthog.NewWithConfig(${key}, posthog.Config{Endpoint: ${at}})\n\tdefer client.Close()\n${body}}\n`;
   const goEvent =
@@ -35,13 +40,42 @@ export function snippets(
         python: "feature_enabled",
         go: "IsFeatureEnabled",
       };
+  const hook = hasVariants ? "useFeatureFlagVariantKey" : "useFeatureFlagEnabled";
+  const whenLoaded = `posthog.onFeatureFlags(() => console.log(posthog.${read.camel}(${flag})));\n`;
   const goFlag = `\tvalue, _ := client.${read.go}(posthog.FeatureFlagPayload{Key: ${flag}, DistinctId: "user-1"})\n\tfmt.Println(value)\n`;
+  const captured = 'posthog.capture("signed up", { plan: "free" });\n';
   return {
+    html: {
+      name: "HTML",
+      event: `${html}  ${captured}</script>\n`,
+      flag: `${html}  ${whenLoaded}</script>\n`,
+    },
     javascript: {
       name: "JavaScript",
       install: "npm install posthog-js",
-      event: `${browser}posthog.capture("signed up", { plan: "free" });\n`,
-      flag: `${browser}posthog.onFeatureFlags(() => console.log(posthog.${read.camel}(${flag})));\n`,
+      event: browser + captured,
+      flag: browser + whenLoaded,
+    },
+    react: {
+      name: "React",
+      install: "npm install posthog-js",
+      event: react("PostHogProvider", "\nconst App = () => <p>Hello</p>;\n", captured),
+      flag: react(
+        `PostHogProvider, ${hook}`,
+        `\nfunction App() {\n  return <p>{String(${hook}(${flag}))}</p>;\n}\n`,
+      ),
+    },
+    next: {
+      name: "Next.js",
+      install: "npm install posthog-js",
+      event: `// instrumentation-client.js\n${browser}${captured}`,
+      flag: `// instrumentation-client.js\n${browser}${whenLoaded}`,
+    },
+    vue: {
+      name: "Vue",
+      install: "npm install posthog-js",
+      event: vue(captured),
+      flag: vue(whenLoaded),
     },
     node: {
       name: "Node",

@@ -2,7 +2,8 @@
 
 import { useState } from "preact/hooks";
 import { ChangeList } from "../components/change-list.tsx";
-import { SearchField, Segments, Select } from "../components/fields.tsx";
+import { SearchField, Segments } from "../components/fields.tsx";
+import { FilterChip } from "../components/filter-chip.tsx";
 import { Filters } from "../components/filters.tsx";
 import { Page } from "../components/page.tsx";
 import { Button } from "../components/primitives.tsx";
@@ -109,26 +110,23 @@ export function Activity() {
           disabledReason={!isAdmin.value && messages.frame.onlyAdmins}
           onChange={(next) => set({ where: next === "project" ? undefined : next })}
         />
-        <Select
+        <FilterChip
           label={w.kind}
-          isLabelHidden
           value={query.kind ?? ""}
           choices={kinds.map((kind) => [kind, kind === "" ? w.allKinds : (w.scopes[kind] ?? kind)] as const)}
-          onChange={(kind) => set({ kind: kind || undefined, object: undefined })}
+          onChange={(kind) => set({ kind, object: undefined })}
         />
-        <Select
+        <FilterChip
           label={w.object}
-          isLabelHidden
           value={query.object ?? ""}
           choices={[
             ["", w.anyObject],
             ...objects.filter(([object]) => !query.kind || object.startsWith(`${query.kind}:`)),
           ]}
-          onChange={(object) => set({ object: object || undefined })}
+          onChange={(object) => set({ object })}
         />
-        <Select
+        <FilterChip
           label={w.by}
-          isLabelHidden
           value={query.by ?? ""}
           choices={[
             ["", w.anyUser],
@@ -137,14 +135,13 @@ export function Activity() {
             ),
             ["system", w.system],
           ]}
-          onChange={(by) => set({ by: by || undefined })}
+          onChange={(by) => set({ by })}
         />
-        <Select
+        <FilterChip
           label={w.since}
-          isLabelHidden
           value={query.since ?? ""}
           choices={Object.entries(w.times).sort(([one], [other]) => Number(one) - Number(other))}
-          onChange={(since) => set({ since: since || undefined })}
+          onChange={(since) => set({ since })}
         />
       </Filters>
       <Content of={log}>

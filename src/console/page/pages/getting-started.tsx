@@ -1,4 +1,4 @@
-/** Get started: an event, a flag, a backup. Each step detects automatically when it is done. */
+/** Get started: an event, a flag, its evaluation, backups. Each step detects automatically when it is done. */
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -6,13 +6,14 @@ import { Field, Segments } from "../components/fields.tsx";
 import { Page } from "../components/page.tsx";
 import { Badge, Button, CodeBlock, CopyButton, RelativeTime } from "../components/primitives.tsx";
 import { queryString, request, serverAddress } from "../lib/api.ts";
-import type { RefusedRequests } from "../lib/api-types.ts";
+import type { Backups, RefusedRequests } from "../lib/api-types.ts";
 import { useForm } from "../lib/form.ts";
-import { ago } from "../lib/format.ts";
+import { ago, dateTime } from "../lib/format.ts";
 import { useResource } from "../lib/resource.ts";
 import { to, useAddress } from "../lib/router.ts";
 import { inProject, isAdmin, isOperator, markStartDone, project } from "../lib/session.ts";
 import { messages } from "../messages/index.ts";
+import { lazyMessages } from "../messages/later.ts";
 import type { Flag } from "../model/flags.ts";
 import { readFlags } from "../model/flags.ts";
 import type { InstanceStatus } from "../model/instance.ts";
@@ -25,6 +26,8 @@ const helpAfterMs = 60_000;
 const firstEventMs = 2_000;
 const rejectionsMs = 5_000;
 const rejectionsShown = 5;
+/** Every night at 03:00. */
+const scheduleCommand = "flagkeep serve --backup-schedule '0 3 * * *'\n";
 
 export function GettingStarted() {
   const { query, set } = useAddress();
@@ -42,10 +45,13 @@ export function GettingStarted() {
       event === "$feature_flag_called" && (created === undefined || properties.$feature_flag === created.key),
   );
   const flags = useResource(`count of flags ${project.value?.id}`, (signal) =>
-    readFlags({ limit: 1 }, signal),
+    readFlags({ limit: 1, order: "-last_called_at" }, signal),
   );
   const status = useResource<InstanceStatus>(isOperator.value ? "instance" : null, (signal) =>
     request("/api/instance/status/", { signal }),
+  );
+  const backups = useResource<Backups>(isOperator.value ? "backups" : null, (signal) =>
+    request("/api/instance/backups/", { signal }),
   );
   const chosen = all[sdk]!;
   const isKnown = project.value?.ingested_event === true;
@@ -57,11 +63,15 @@ export function GettingStarted() {
   );
   const hadEvents = isKnown || now.data?.ingested_event === true;
   const lastBackup = status.data?.last_backup?.created_at;
-  const isCaredFor = lastBackup != null || !isOperator.value;
+  const hasFlags = created !== undefined || (flags.data?.count ?? 0) > 0;
+  const evaluatedAt = flags.data?.results[0]?.last_called_at;
+  const isEvaluated = requested !== undefined || (created === undefined && evaluatedAt != null);
+  const nextBackup = backups.data?.next_at;
   const isAllDone =
     (hadEvents || firstEvent !== undefined) &&
-    (requested !== undefined || (flags.data?.count ?? 0) > 0) &&
-    isCaredFor;
+    hasFlags &&
+    isEvaluated &&
+    (nextBackup != null || !isOperator.value);
   useEffect(() => {
     if (isAllDone) markStartDone();
   }, [isAllDone]);
@@ -104,25 +114,7 @@ export function GettingStarted() {
         <CodeBlock label={w.eventTitle} code={chosen.event} />
         {!firstEvent && !hadEvents && <Help curl={all.curl!.event} address={status.data?.url} />}
       </Step>
-      <Step
-        number={2}
-        title={w.flagTitle}
-        isDone={requested !== undefined}
-        result={
-          <p class="row" role="status">
-            {requested ? (
-              <>
-                <Badge tone="good">●</Badge>
-                {w.asked(String(requested.properties.$feature_flag_response), requested.distinct_id)}
-              </>
-            ) : (
-              <>
-                <span class="waiting" aria-hidden="true" /> {w.waitingAsked}
-              </>
-            )}
-          </p>
-        }
-      >
+      <Step number={2} title={w.flagTitle} isDone={hasFlags}>
         {created ? (
           <p>
             <a href={to(`flags/${created.id}`)}>{created.key}</a>
@@ -135,12 +127,50 @@ export function GettingStarted() {
             {w.flagsBefore(flags.data.count)} <a href={to("flags")}>{w.openFlags}</a>
           </p>
         )}
-        <CodeBlock label={w.flagTitle} code={chosen.flag} />
       </Step>
-      <Step number={3} title={w.careTitle} isDone={lastBackup != null}>
+      <Step
+        number={3}
+        title={w.evaluatedTitle}
+        isDone={isEvaluated}
+        result={
+          <p class="row" role="status">
+            {requested ? (
+              <>
+                <Badge tone="good">●</Badge>
+                {w.asked(String(requested.properties.$feature_flag_response), requested.distinct_id)}
+              </>
+            ) : isEvaluated ? (
+              w.evaluated(ago(evaluatedAt!))
+            ) : (
+              <>
+                <span class="waiting" aria-hidden="true" /> {w.waitingAsked}
+              </>
+            )}
+          </p>
+        }
+      >
+        <CodeBlock label={w.evaluatedTitle} code={chosen.flag} />
+      </Step>
+      <Step number={4} title={w.careTitle} isDone={isOperator.value && nextBackup != null}>
+        {isOperator.value && (
+          <>
+            <h3>{w.schedule}</h3>
+            {nextBackup != null ? (
+              <p>{w.scheduled(dateTime(nextBackup))}</p>
+            ) : (
+              <>
+                <p class="muted">{lazyMessages.instance.noSchedule}</p>
+                <CodeBlock label={w.schedule} code={scheduleCommand} />
+              </>
+            )}
+          </>
+        )}
         <div class="row">
           <span>{lastBackup ? w.backupDone(ago(lastBackup)) : w.backupNever}</span>
-          <Button href={to("instance")} disabledReason={!isOperator.value && messages.frame.onlyOperators}>
+          <Button
+            href={to("instance", { tab: "backups" })}
+            disabledReason={!isOperator.value && messages.frame.onlyOperators}
+          >
             {w.makeBackup}
           </Button>
           <Button

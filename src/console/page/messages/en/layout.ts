@@ -33,6 +33,8 @@ export const frame = {
   startPage: "Start page",
   startPages: { "": "Automatic", overview: "Overview", flags: "Flags", events: "Events", explore: "Explore" },
   filters: (count: number) => (count === 0 ? "Filters" : `Filters · ${count}`),
+  searchIn: (label: string) => `Search: ${label}`,
+  noChoice: "No match.",
   removeFilter: (value: string) => `Remove filter: ${value}`,
   project: "Project",
   currentProject: (name: string) => `Project: ${name}`,

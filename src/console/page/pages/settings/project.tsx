@@ -2,6 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { Combobox, type ComboOption } from "../../components/combobox.tsx";
 import { ConfirmDialog } from "../../components/confirm.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { Checkbox, Field, Segments, Select } from "../../components/fields.tsx";
@@ -26,6 +27,11 @@ import { messages } from "../../messages/index.ts";
 import { ProjectKey } from "./project-keys.tsx";
 
 const w = messages.settings;
+
+/** By region: "Europe" for "Europe/Berlin". */
+const timezones: readonly ComboOption[] = ["UTC", ...Intl.supportedValuesOf("timeZone")]
+  .filter((zone, position, all) => all.indexOf(zone) === position)
+  .map((zone) => ({ value: zone, group: zone.includes("/") ? zone.split("/")[0]! : w.timezone }));
 
 interface PartProps {
   stored: Project;
@@ -180,13 +186,11 @@ function General({ stored, resource }: PartProps) {
             <>
               <div class="columns">
                 <Field label={w.name} value={name} onInput={setName} error={errorOf("name")} />
-                <Field
+                <Combobox
                   label={w.timezone}
                   value={timezone}
                   onInput={setTimezone}
-                  suggestions={Intl.supportedValuesOf("timeZone").filter((zone) =>
-                    zone.toLowerCase().includes(timezone.toLowerCase()),
-                  )}
+                  options={timezones}
                   help={w.timezoneHelp}
                   error={errorOf("timezone")}
                 />
