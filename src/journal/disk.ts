@@ -3,16 +3,9 @@
  * full, slow or loses unsynced writes.
  */
 
-import { constants } from "node:fs";
 import * as fs from "node:fs/promises";
 import { dirname } from "node:path";
-
-export interface JournalFile {
-  /** Writes all bytes at a position; resolves when they are on disk. */
-  write(bytes: Uint8Array, position: number): Promise<void>;
-  truncate(bytes: number): Promise<void>;
-  close(): Promise<void>;
-}
+import { createSegmentFile, type JournalFile } from "./segment-file.ts";
 
 export interface Disk {
   /** Creates a new file; resolves when its name is durable. */
@@ -22,25 +15,11 @@ export interface Disk {
   space(path: string): Promise<{ freeBytes: number; totalBytes: number }>;
 }
 
-/** O_DSYNC: one call instead of a write and a sync. */
-const durableFile = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_DSYNC;
-
 export const systemDisk: Disk = {
   async create(path) {
-    const handle = await fs.open(path, durableFile, 0o600);
+    const file = await createSegmentFile(path);
     await syncFolder(dirname(path));
-    return {
-      async write(bytes, position) {
-        let done = 0;
-        while (done < bytes.length) {
-          const { bytesWritten } = await handle.write(bytes, done, bytes.length - done, position + done);
-          if (bytesWritten === 0) throw new Error("The disk accepted no bytes.");
-          done += bytesWritten;
-        }
-      },
-      truncate: (bytes) => handle.truncate(bytes),
-      close: () => handle.close(),
-    };
+    return file;
   },
   remove: (path) => fs.unlink(path),
   async space(path) {

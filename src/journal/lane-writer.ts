@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import { AppError } from "../lib/errors.ts";
-import type { Disk, JournalFile } from "./disk.ts";
+import type { Disk } from "./disk.ts";
 import { type EntryJson, getLine, Lines } from "./entry.ts";
 import { PreparedLines } from "./prepared-lines.ts";
 import {
@@ -14,6 +14,7 @@ import {
   segmentFileName,
   segmentHeader,
 } from "./segment.ts";
+import type { JournalFile } from "./segment-file.ts";
 
 /** Nothing of the request was stored; the client may retry. */
 export class JournalUnavailableError extends AppError {

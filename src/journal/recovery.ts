@@ -18,6 +18,7 @@ import {
   type SealedSegment,
   scanSegment,
 } from "./segment.ts";
+import { withoutAllocated } from "./segment-file.ts";
 
 export interface TornWrite {
   lane: Lane;
@@ -79,7 +80,9 @@ export function recoverLane(
 }
 
 function recoverNewest(path: string, lane: Lane, quarantineFolder: string) {
-  const bytes = readFileSync(path);
+  const file = readFileSync(path);
+  const bytes = withoutAllocated(file);
+  if (bytes.length < file.length) truncateSync(path, bytes.length);
   // A crash between creation and the first write.
   if (bytes.length === 0) {
     unlinkSync(path);

@@ -8,7 +8,7 @@
  *
  * Entries made durable together end with one block line. Its hash covers the sequence number and the bytes since the
  * previous block and is seeded with that block's hash, so missing, foreign or changed blocks are detected. Bytes after
- * the last intact block were never acknowledged.
+ * the last intact block were never acknowledged; zeros are allocated space (`segment-file.ts`).
  */
 
 import { getSeq } from "./entry.ts";

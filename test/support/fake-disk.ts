@@ -1,6 +1,7 @@
 /** A disk in memory that can fail, fill up, and forget what was not synced, as power loss does. */
 
-import type { Disk, JournalFile } from "../../src/journal/disk.ts";
+import type { Disk } from "../../src/journal/disk.ts";
+import type { JournalFile } from "../../src/journal/segment-file.ts";
 
 export class FakeDisk implements Disk {
   /** What is in each file now. */
@@ -56,16 +57,17 @@ export class FakeDisk implements Disk {
     return { freeBytes: this.freeBytes, totalBytes: 1e12 };
   }
 
-  /** The content of a file after power loss: what was synced, and some of what was not. */
+  /** The content of a file after power loss: what was synced, some of what was not, and allocated space. */
   afterPowerLoss(path: string, random: () => number): Buffer {
     const durable = this.durable.get(path)!;
     const now = this.files.get(path)!;
     const extra = now.subarray(durable.length);
-    if (extra.length === 0) return durable;
+    const allocated = Buffer.alloc(random() < 0.5 ? Math.floor(random() * 5_000) : 0);
+    if (extra.length === 0) return Buffer.concat([durable, allocated]);
     const retained = Buffer.from(extra.subarray(0, Math.floor(random() * (extra.length + 1))));
     // Pages are written in any order: a page of the tail may hold zeros.
     if (retained.length > 0 && random() < 0.5) retained.fill(0, Math.floor(random() * retained.length));
-    return Buffer.concat([durable, retained]);
+    return Buffer.concat([durable, retained, allocated]);
   }
 
   private put(path: string, bytes: Uint8Array, position: number): void {
