@@ -217,6 +217,8 @@ describe("faults", () => {
       "all workers have it",
       2_000,
     );
+    // It would outlive the server.
+    process.kill(engine, "SIGKILL");
   });
 
   test("a worker that is killed under load is replaced, and nothing acknowledged is lost", async () => {
