@@ -45,7 +45,7 @@ export class ClusterSession {
     await StoreReplica.prepare(dataPaths.metadata, metadataStore, postgres);
     const key = await sharedSecret(postgres, payloadKeyName, newPayloadKey());
     writePayloadKey(dataPaths.payloadKey, Buffer.from(key, "base64"));
-    await bringGroupTypes(dataPaths.people, postgres);
+    await copyGroupTypes(dataPaths.people, postgres);
     const copy = StoreReplica.attach(openSqlite(dataPaths.metadata, {}).$client, metadataStore, postgres);
     const started = Promise.withResolvers<Date>();
     const done = Promise.withResolvers<void>();
@@ -68,7 +68,7 @@ export class ClusterSession {
 }
 
 /** @param path of a persons store that does not exist yet. */
-async function bringGroupTypes(path: string, postgres: Postgres): Promise<void> {
+async function copyGroupTypes(path: string, postgres: Postgres): Promise<void> {
   const rows = await postgres.transaction(async (t) => {
     await t`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`;
     return await tableRows(t, peopleStore.name, getTableName(groupType));

@@ -61,7 +61,7 @@ const renamed: Readonly<Record<string, string>> = {
 };
 
 /** Replaces the former name of a renamed command in the arguments. */
-export function withCurrentName(args: readonly string[]): string[] {
+export function replaceOldName(args: readonly string[]): string[] {
   for (const words of [1, 2]) {
     const name = renamed[args.slice(0, words).join(" ")];
     if (name !== undefined) return [...name.split(" "), ...args.slice(words)];

@@ -53,17 +53,17 @@ class ConsoleAddressUnknownError extends AppError {
  *
  * @throws {ConsoleAddressUnknownError} the command works on a cluster, and no node runs here.
  */
-export async function whereConsoleIs(config: ConsoleConfig & Pick<Config, "data-dir">): Promise<string> {
+export async function getConsoleUrl(config: ConsoleConfig & Pick<Config, "data-dir">): Promise<string> {
   if (config["public-url"] !== "") return consoleBase(config);
   const folder = nodeDataDir();
-  const running = await runningConsole(folder ?? config["data-dir"]);
+  const running = await getRunningConsoleUrl(folder ?? config["data-dir"]);
   if (running === undefined && folder !== undefined)
     throw new ConsoleAddressUnknownError("The public URL of the console is unknown.");
   return running ?? consoleBase(config);
 }
 
 /** URL of the console according to the running server; undefined if none runs. */
-async function runningConsole(dataDir: string): Promise<string | undefined> {
+async function getRunningConsoleUrl(dataDir: string): Promise<string | undefined> {
   // A server of another version may not know the call: the command's settings apply then.
   const answer = await callControl<{ base: string }>(dataDir, "console").catch(() => undefined);
   return answer?.base;

@@ -35,9 +35,9 @@ class ForeignFilesError extends AppError {
 }
 
 /** Commands that help when a store is missing. */
-const helpers = ["restore", "verify", "list", "prune"];
+const backupCommandsWithoutStores = ["restore", "verify", "list", "prune"];
 /** Commands that create no files. */
-const lookers = ["status", "healthcheck", "doctor"];
+const readOnlyCommands = ["status", "healthcheck", "doctor"];
 
 /**
  * Rejects a folder that the user may not read (stores would seem to be missing), one where files created by root would
@@ -58,8 +58,8 @@ export function assertUsable(command: Command): void {
     }
     return;
   }
-  if (!lookers.includes(command.name())) assertOwnFiles(folder);
-  if (command.parent?.name() === "backup" && helpers.includes(command.name())) return;
+  if (!readOnlyCommands.includes(command.name())) assertOwnFiles(folder);
+  if (command.parent?.name() === "backup" && backupCommandsWithoutStores.includes(command.name())) return;
   assertMetadataPresent(folder);
 }
 

@@ -37,7 +37,7 @@ async function main(): Promise<void> {
   // Loading the program takes 0.1 s of CPU time: even that must yield to a running server.
   if (process.argv[2] === "backup" && process.argv[3] === "create") lowerProcessPriority();
   const { runProgram } = await import("./program.ts");
-  const { commandsFor, withCurrentName } = await import("./commands.ts");
+  const { commandsFor, replaceOldName: withCurrentName } = await import("./commands.ts");
   const args = withCurrentName(process.argv.slice(2));
   await runProgram(await commandsFor(args[0]), args);
 }

@@ -54,7 +54,7 @@ export function chosenDestination(named: string | undefined, options: object): D
 }
 
 /** Interval of progress lines without a terminal. */
-const linesApartMs = 10_000;
+const lineIntervalMs = 10_000;
 
 type ProgressKind = "shown" | "quiet" | "lines";
 
@@ -81,7 +81,7 @@ class StepProgress {
     }
     if (this.kind === "quiet") return;
     const now = performance.now();
-    if (step === this.step && now - this.shownAt < linesApartMs) return;
+    if (step === this.step && now - this.shownAt < lineIntervalMs) return;
     const isNew = step !== this.step;
     this.step = step;
     this.shownAt = now;

@@ -121,7 +121,7 @@ const prune = backupCommand(new Command("prune"), destinationSettings, PrunedBac
       const isOwn = !dryRun && existsSync(paths(dataDir).metadata);
       const { removed, retained } = await (isOwn ? withBackupLock(dataDir, prune, wait) : prune());
       if (options.json) {
-        printJson({ removed: removed.map(brief), kept: retained.map(brief), dry_run: dryRun });
+        printJson({ removed: removed.map(toJson), kept: retained.map(toJson), dry_run: dryRun });
         return;
       }
       for (const { file, bytes } of removed)
@@ -130,7 +130,7 @@ const prune = backupCommand(new Command("prune"), destinationSettings, PrunedBac
     }),
   );
 
-function brief({ file, created_at, bytes, verified }: ListedBackup): Static<typeof BriefBackup> {
+function toJson({ file, created_at, bytes, verified }: ListedBackup): Static<typeof BriefBackup> {
   return { file, created_at, bytes, verified };
 }
 

@@ -5,7 +5,7 @@ import { Command } from "commander";
 import { FlagBody } from "../../src/flags/api/flag-schemas.ts";
 import type { FlagAnswer } from "../../src/flags/fields.ts";
 import { keyOfReplaced } from "../../src/flags/rules/key.ts";
-import { withoutShown } from "../../src/flags/store/flag-conflicts.ts";
+import { withoutDisplayNames } from "../../src/flags/store/flag-conflicts.ts";
 import { InvalidFieldError } from "../../src/lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../src/lib/json/value.ts";
 import { FlagNotFoundError } from "../../src/operations/flag-argument.ts";
@@ -72,7 +72,7 @@ export const set = withConfirm(withFlagOptions(new Command("set"), FlagBody))
 
 /** Body of the equivalent API request. @throws {InvalidFieldError} no change is given, or two contradict each other */
 function getChanges(flag: FlagAnswer, options: SetOptions): JsonObject {
-  const filters = withoutShown(flag.filters) as JsonObject;
+  const filters = withoutDisplayNames(flag.filters) as JsonObject;
   const { rollout, variant: variants, payload: payloads, name, tag: tags, on, off } = options;
   if (on && off) throw new InvalidFieldError(null, "invalid_input", "--on and --off contradict each other.");
   const sent: JsonObject = {

@@ -6,7 +6,7 @@ import { ScheduledBody } from "../../src/flags/api/scheduled-change-body.ts";
 import type { FlagAnswer } from "../../src/flags/fields.ts";
 import { getRolloutSteps, parsePercentages, rolloutStepsMax } from "../../src/flags/rules/shared-rules.ts";
 import { getGroups } from "../../src/flags/rules/types.ts";
-import { withoutShown } from "../../src/flags/store/flag-conflicts.ts";
+import { withoutDisplayNames } from "../../src/flags/store/flag-conflicts.ts";
 import { rolloutOperation } from "../../src/flags/store/pending-changes.ts";
 import { InvalidFieldError } from "../../src/lib/errors.ts";
 import type { JsonObject } from "../../src/lib/json/value.ts";
@@ -100,7 +100,7 @@ function getPayload(flag: FlagAnswer, { on, off, rollout }: ScheduleOptions): Js
  */
 function scheduledRollout(flag: FlagAnswer, rollout: number): JsonObject {
   if (Number.isInteger(rollout)) return { rollout_percentage: rollout };
-  return rolloutFields(withoutShown(flag.filters) as JsonObject, rollout);
+  return rolloutFields(withoutDisplayNames(flag.filters) as JsonObject, rollout);
 }
 
 interface RolloutOptions extends CommonOptions {

@@ -6,7 +6,7 @@ import { type StoredFlag, writeDocument } from "../../src/flags/import-export/do
 import { serializeDocument } from "../../src/flags/import-export/read-document.ts";
 import { keyCharactersMessage } from "../../src/flags/rules/shared-rules.ts";
 import { getRolloutSummary } from "../../src/flags/rules/status.ts";
-import { withoutShown } from "../../src/flags/store/flag-conflicts.ts";
+import { withoutDisplayNames } from "../../src/flags/store/flag-conflicts.ts";
 import { InvalidFieldError } from "../../src/lib/errors.ts";
 import type { JsonObject } from "../../src/lib/json/value.ts";
 import { changeRequestCommands, changeRequestOperations } from "../../src/operations/change-requests.ts";
@@ -92,7 +92,7 @@ const get = withFlagOptions(new Command("get"), FlagBody)
 function documentFlag(flag: FlagAnswer): StoredFlag {
   const fields = exportedFields.map(({ name }) => [name, flag[name as keyof FlagAnswer]]);
   const { id, key } = flag;
-  return { id, key, fields: withoutShown(Object.fromEntries(fields)) as JsonObject };
+  return { id, key, fields: withoutDisplayNames(Object.fromEntries(fields)) as JsonObject };
 }
 
 interface CreateOptions extends CommonOptions {

@@ -61,13 +61,13 @@ async function stateIn(dataDir: string, role: RoleName | undefined): Promise<str
   return await Promise.race([
     late,
     callControl<Status>(dataDir, "status").then((status) =>
-      status === undefined ? silence(dataDir) : getState(status.roles, role),
+      status === undefined ? describeSilence(dataDir) : getState(status.roles, role),
     ),
   ]);
 }
 
 /** Why the control socket does not respond. */
-function silence(dataDir: string): string {
+function describeSilence(dataDir: string): string {
   const used = existsSync(dataDir) && isInUse(paths(dataDir).lock, dataDir);
   return used ? "the process that uses the data directory does not respond" : "not running";
 }

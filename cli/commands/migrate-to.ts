@@ -65,7 +65,7 @@ export const migrateTo = withJson(
     }),
   );
 
-const Brought = strictObject({
+const DirectoryJson = strictObject({
   /** The created directory. */
   data_dir: Type.String(),
 });
@@ -78,7 +78,10 @@ const settingsBack = [
   "postgres-password-file",
 ] as const;
 
-export const migrateFrom = withJson(withSettings(new Command("migrate-from-cluster"), settingsBack), Brought)
+export const migrateFrom = withJson(
+  withSettings(new Command("migrate-from-cluster"), settingsBack),
+  DirectoryJson,
+)
   .description("Migrate a cluster back to a data directory of one server.")
   .addHelpText(
     "after",

@@ -48,7 +48,7 @@ export const rebuild = withJson(
         settings: { memoryLimitBytes: config["duckdb-memory-limit"], threads: config["duckdb-threads"] },
         onStep: (message) => progress.step(message),
         onProgress: (done, total) => progress.show(done, total),
-        onCorruption: (error) => progress.complain(error.message),
+        onCorruption: (error) => progress.printError(error.message),
       }).finally(() => progress.end());
       if (options.json) printJson(rebuilt);
       else show(rebuilt);
@@ -65,7 +65,7 @@ function show({ from, events, persons, entries_waiting, put_aside, lost }: Rebui
   }
 }
 
-const linesApartMs = 5_000;
+const lineIntervalMs = 5_000;
 
 /** A bar on a terminal, plain lines elsewhere; programs only get problems. */
 export class EntriesProgress {
@@ -88,12 +88,12 @@ export class EntriesProgress {
     }
     if (this.isQuiet) return;
     const now = performance.now();
-    if (now - this.shownAt < linesApartMs && done < total) return;
+    if (now - this.shownAt < lineIntervalMs && done < total) return;
     this.shownAt = now;
     process.stderr.write(`${done} of ${total} journal entries applied\n`);
   }
 
-  complain(message: string): void {
+  printError(message: string): void {
     this.end();
     process.stderr.write(`flagkeep: ${message}\n`);
   }

@@ -25,7 +25,7 @@ import { configFromOptions, withSettings } from "../settings.ts";
 import { engineCommand, selfCommand, sqliteCheckCommand, workerCommand } from "../subprocess.ts";
 
 /** The personal key is printed only on a terminal. */
-const isForPerson = process.stdout.isTTY === true;
+const isTerminal = process.stdout.isTTY === true;
 
 export const serve = withSettings(new Command("serve"), Object.keys(settings) as SettingName[])
   .description("Start the server: flags, capture and management API on one address.")
@@ -117,7 +117,7 @@ function firstStart(metadata: Metadata, dataDir: string, projectApiKey?: string)
     projectApiKey,
   });
   // If no user sees the output, an unknown key would stay valid.
-  if (!isForPerson) for (const { id } of listKeys(metadata.db)) revokeKey(metadata, id);
+  if (!isTerminal) for (const { id } of listKeys(metadata.db)) revokeKey(metadata, id);
   return initialized;
 }
 
@@ -141,15 +141,15 @@ function announce({ initialized, waiting, link }: News, url: string, config: Con
       printJson({ level: "info", time: new Date().toISOString(), msg: "listening", url });
     else print(`Flagkeep is listening on ${url}`);
     if (initialized !== undefined) welcome(initialized, url, config);
-    if (waiting !== undefined) remind(waiting, url, config);
-    if (link !== undefined) invite(link, config);
+    if (waiting !== undefined) printReminder(waiting, url, config);
+    if (link !== undefined) printOwnerLink(link, config);
   } catch (error) {
     if (!isOutputClosed(error)) throw error;
   }
 }
 
 /** Sign-in is impossible before the first owner has chosen a password. */
-function invite(link: string, config: Config): void {
+function printOwnerLink(link: string, config: Config): void {
   if (config["log-format"] === "json") {
     const time = new Date().toISOString();
     printJson({ level: "info", time, msg: "no user has signed in yet", console_url: link });
@@ -187,7 +187,7 @@ function stopOnSignals(
 }
 
 /** Until the first event arrives: the operator may have missed the first start's output. */
-function remind({ id, name, apiToken }: Project, url: string, config: Config): void {
+function printReminder({ id, name, apiToken }: Project, url: string, config: Config): void {
   if (config["log-format"] === "json") {
     printJson({
       level: "info",
@@ -200,11 +200,11 @@ function remind({ id, name, apiToken }: Project, url: string, config: Config): v
   }
   print();
   print(`No event received yet. Key of project ${id} (${name}):`);
-  howToSend(apiToken, url);
+  printFirstEvent(apiToken, url);
   print();
 }
 
-function howToSend(apiKey: string, url: string): void {
+function printFirstEvent(apiKey: string, url: string): void {
   print(`  ${apiKey}`);
   print("Send a first event:");
   print(`  curl ${url}/capture/ -H 'Content-Type: application/json' \\`);
@@ -226,8 +226,8 @@ function welcome(initialized: Initialized, url: string, config: Config): void {
   }
   print();
   print("Created a data directory. Project key:");
-  howToSend(initialized.project.api_key, url);
-  if (isForPerson) {
+  printFirstEvent(initialized.project.api_key, url);
+  if (isTerminal) {
     print("Personal API key for the management API, shown only once:");
     print(`  ${initialized.personal_api_key}`);
     print("List the event:");

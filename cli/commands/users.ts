@@ -13,7 +13,7 @@ import {
 } from "../../src/accounts/users.ts";
 import { DateTime, strictObject } from "../../src/lib/schema.ts";
 import { changeTime } from "../cluster-stores.ts";
-import { assertConsole, consoleSettings, whereConsoleIs } from "../console-link.ts";
+import { assertConsole, consoleSettings, getConsoleUrl } from "../console-link.ts";
 import { withJson } from "../json-schema.ts";
 import { print, printJson, printTable, run } from "../output.ts";
 import { configFromOptions, withSettings } from "../settings.ts";
@@ -163,7 +163,7 @@ const link = withJson(
     run(async (email: string, options: Options & { level: LevelName; organization?: string }) => {
       const config = configFromOptions(options as never);
       assertConsole(config);
-      const base = await whereConsoleIs(config);
+      const base = await getConsoleUrl(config);
       withMetadata(options, (metadata) => {
         const known = findUserByEmail(metadata.db, email);
         const organizationId = () => resolveOrganization(metadata, options.organization).id;

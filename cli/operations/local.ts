@@ -87,7 +87,7 @@ function localCaller(
 
 /** Of the running server, else from the settings of this command and its environment. */
 async function getBaseUrl(options: CallOptions): Promise<string> {
-  const { whereConsoleIs } = await import("../console-link.ts");
+  const { getConsoleUrl: whereConsoleIs } = await import("../console-link.ts");
   return await whereConsoleIs(configFromOptions(options as Record<string, unknown>));
 }
 

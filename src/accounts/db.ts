@@ -143,7 +143,7 @@ export class Changes {
   private version = -1;
   private isLocalChange = true;
   private known = new Map<string, number>();
-  private retakings = 0;
+  private restoredCount = 0;
 
   constructor(
     client: Database,
@@ -159,18 +159,18 @@ export class Changes {
   }
 
   /**
-   * Reports rows synced from other nodes. @param isBack some rows became what they never were here, so that a known
+   * Reports rows synced from other nodes. @param isBack some rows have an earlier state again, so that a known
    * revision may now belong to other rows.
    */
-  retake(isBack: boolean): void {
+  syncRows(isBack: boolean): void {
     this.isLocalChange = true;
-    if (isBack) this.retakings += 1;
+    if (isBack) this.restoredCount += 1;
   }
 
   /** Changes whenever the data behind `name` may have changed: a cache key. */
   mark(name: string): string {
     const revision = this.revision(name);
-    return `${this.retakings} ${revision}`;
+    return `${this.restoredCount} ${revision}`;
   }
 
   /** Current revision of `name`; 0 if it never changed. At most `checkEveryMs` behind other processes. */

@@ -14,8 +14,8 @@ const KiB = 1024;
 const chunkBytes = { paced: 128 * KiB, temporary: 128 * KiB, fast: 32 * 1024 * KiB };
 
 /** Bytes of temporary files written without a sync; the first sync writes them all, while the journal waits. */
-const unhurriedBytesMax = 4 * 1024 * KiB;
-let unhurriedBytes = 0;
+const unpacedBytesMax = 4 * 1024 * KiB;
+let unpacedBytes = 0;
 
 /** Appends to a file and hashes everything written. The opener syncs the last bytes. */
 export class HashedFile {
@@ -40,8 +40,8 @@ export class HashedFile {
   }
 
   private async written(bytes: number): Promise<void> {
-    if (this.manner === "temporary" && unhurriedBytes < unhurriedBytesMax) {
-      unhurriedBytes += bytes;
+    if (this.manner === "temporary" && unpacedBytes < unpacedBytesMax) {
+      unpacedBytes += bytes;
       return;
     }
     this.unsynced += bytes;

@@ -236,16 +236,16 @@ class Entries {
     writer.closed.catch(() => undefined);
     try {
       for await (const chunk of this.decompress) await writer.write(chunk as Buffer);
-      await this.everythingRead();
+      await this.readRest();
       await writer.close();
     } catch (error) {
-      await this.everythingRead();
+      await this.readRest();
       await writer.abort(error).catch(() => undefined);
     }
   }
 
   /** An error would overtake the bytes queued before it, and an intact part would be reported as corrupt. */
-  private async everythingRead(): Promise<void> {
+  private async readRest(): Promise<void> {
     for (let before = -1; !this.isStopped && !(this.isWaiting && before === this.reads); ) {
       before = this.reads;
       await new Promise((turn) => setTimeout(turn, 1));

@@ -14,7 +14,7 @@ import { readLastBackup, recordFailure } from "./last-backup.ts";
 import { getS3Settings, s3AccessFrom } from "./s3-access.ts";
 
 /** A scheduled backup waits for a running verification instead of being skipped. */
-const waitsFor = "1h";
+const waitTimeout = "1h";
 
 export interface ScheduleOptions {
   dataDir: string;
@@ -39,9 +39,9 @@ export function startSchedule(
 ): BackupSchedule | undefined {
   const expression = config["backup-schedule"];
   if (expression === "") return undefined;
-  const hindrance = whatHinders(config);
+  const hindrance = getObstacle(config);
   if (hindrance !== undefined) log.error({ error: hindrance }, "scheduled backups will fail");
-  const common = [backupDestination(config), ...backupArguments(config), "--wait", waitsFor];
+  const common = [backupDestination(config), ...backupArguments(config), "--wait", waitTimeout];
   const rules = (["last", "daily", "weekly"] as const).map(
     (rule) => [`--keep-${rule}`, config[`backup-keep-${rule}`]] as const,
   );
@@ -59,7 +59,7 @@ export function startSchedule(
 }
 
 /** Known problems, reported before the first backup is due, which may be at night. */
-function whatHinders(config: Config): string | undefined {
+function getObstacle(config: Config): string | undefined {
   try {
     if (backupDestination(config).startsWith("s3://")) s3AccessFrom(getS3Settings(config), process.env);
     assertKeyFile(config["backup-key-file"]);
@@ -127,7 +127,7 @@ class BackupSchedule {
     if (this.isStopped) return;
     if (created.code !== 0) {
       this.log.error({ error: created.error }, "failed to create scheduled backup");
-      await this.note(startedAt, created.error);
+      await this.recordResult(startedAt, created.error);
       return;
     }
     const { file, bytes, events } = JSON.parse(created.output) as Record<string, unknown>;
@@ -147,7 +147,7 @@ class BackupSchedule {
   }
 
   /** Records the failure of a backup process that ended without recording it. */
-  private async note(startedAt: Date, error: string): Promise<void> {
+  private async recordResult(startedAt: Date, error: string): Promise<void> {
     const { dataDir } = this.options;
     const known = readLastBackup(dataDir)?.failed_at ?? "";
     if (known < startedAt.toISOString())

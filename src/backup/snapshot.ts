@@ -72,10 +72,10 @@ async function copyStores(
   const before = await headers(from.events);
   const holding = setInterval(() => void holder?.hold(holdMs).catch(() => undefined), holdMs / 4);
   try {
-    if (before !== undefined) await copySparingly(from.events, to.events);
+    if (before !== undefined) await copyIncrementally(from.events, to.events);
     // A stopped server may have left a log; that of a running one only repeats entries of the journal.
     const log = `${from.events}.wal`;
-    if (holder === undefined && existsSync(log)) await copySparingly(log, `${to.events}.wal`);
+    if (holder === undefined && existsSync(log)) await copyIncrementally(log, `${to.events}.wal`);
   } finally {
     clearInterval(holding);
   }
@@ -101,7 +101,7 @@ async function headers(path: string): Promise<Buffer | undefined> {
 }
 
 /** Clones the file if the file system can; otherwise copies without disturbing the journal. */
-async function copySparingly(from: string, to: string): Promise<void> {
+async function copyIncrementally(from: string, to: string): Promise<void> {
   try {
     await copyFile(from, to, constants.COPYFILE_FICLONE_FORCE);
     return;

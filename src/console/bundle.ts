@@ -82,7 +82,7 @@ async function bundle(
       asset: "a/[name]-[hash].[ext]",
     },
     define: { "process.env.NODE_ENV": '"production"' },
-    plugins: [oneDialectOnly, ...(fonts ? [fontFiles(fonts)] : [])],
+    plugins: [singleDialect, ...(fonts ? [fontFiles(fonts)] : [])],
   });
   if (!result.success) throw new AggregateError(result.logs, "The console does not compile.");
   return await Promise.all(
@@ -115,7 +115,7 @@ const fontFiles = (fonts: Map<string, string>): BunPlugin => ({
  * The editor's SQL package ends with the keywords of eight other databases, built at run time from parts, so that the
  * bundler cannot remove them: 6 kB of the page's budget.
  */
-const oneDialectOnly: BunPlugin = {
+const singleDialect: BunPlugin = {
   name: "own-dialect-only",
   setup(build) {
     build.onLoad({ filter: /@codemirror\/lang-sql\/dist\/index\.js$/ }, async ({ path }) => {

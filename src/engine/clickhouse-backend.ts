@@ -134,7 +134,7 @@ export class ClickHouseBackend implements EventBackend {
   private eventProperties(): PropertyLocation {
     const names = new Set<string>();
     return this.columns.location((name) => {
-      if (!names.has(name) && this.options.columnsMax > 0) this.promotion?.note([name]);
+      if (!names.has(name) && this.options.columnsMax > 0) this.promotion?.recordUse([name]);
       names.add(name);
     });
   }

@@ -31,13 +31,13 @@ export interface EngineState {
    * Why the engine was just replaced, if a user's query was the reason.
    * @param requestedAt by `performance.now()`; a query sent after the replacement cannot be its reason
    */
-  whyStuck(requestedAt: number): CancelReason | undefined;
+  getStuckReason(requestedAt: number): CancelReason | undefined;
   /** The event store's limit, for error messages. */
   readonly memoryLimitBytes?: number;
   /** Resolves when an engine that is exiting has exited, or on timeout. */
   waitUntilEnded(ms: number): Promise<void>;
   /** @throws {StatementBlockedError} */
-  requireStatements(projectId: number): void;
+  assertStatementsAllowed(projectId: number): void;
 }
 
 /** Retry interval while the engine does not respond. */
@@ -139,7 +139,7 @@ export class EngineClient {
     return reason === "gone" || !isStatement(name);
   }
 
-  private whyUnreachable(name: keyof Queries, reason: CancelReason | undefined): AppError {
+  private getUnreachableReason(name: keyof Queries, reason: CancelReason | undefined): AppError {
     if (!isStatement(name)) return new EngineUnavailableError();
     if (reason === "memory")
       return new QueryRejectedError(
@@ -169,7 +169,7 @@ export class EngineClient {
     retries = retriesMax,
   ): Promise<Answer> {
     if (isStatement(name))
-      this.state?.requireStatements((request as Queries[typeof name]["request"]).projectId);
+      this.state?.assertStatementsAllowed((request as Queries[typeof name]["request"]).projectId);
     if (this.state !== undefined && !(await this.state.waitUntilReady(startWaitMs)))
       throw new EngineUnavailableError();
     const requestedAt = performance.now();
@@ -178,8 +178,8 @@ export class EngineClient {
     } catch (error) {
       if (error instanceof RpcUnreachableError) {
         await this.state?.waitUntilEnded(endWaitMs);
-        const reason = this.state?.whyStuck(requestedAt);
-        if (retries === 0 || !this.shouldRetry(name, reason)) throw this.whyUnreachable(name, reason);
+        const reason = this.state?.getStuckReason(requestedAt);
+        if (retries === 0 || !this.shouldRetry(name, reason)) throw this.getUnreachableReason(name, reason);
         return await this.trySend(send, name, request, retries - 1);
       }
       if (!(error instanceof RpcError)) throw error;

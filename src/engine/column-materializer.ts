@@ -70,8 +70,8 @@ export class ColumnMaterializer {
   }
 
   /** A user's query has read these properties. */
-  note(names: Iterable<string>): void {
-    if (this.options.columnsMax > 0) this.promotion.note(names);
+  recordUse(names: Iterable<string>): void {
+    if (this.options.columnsMax > 0) this.promotion.recordUse(names);
   }
 
   /** Resolves when all work has ended. */

@@ -18,7 +18,7 @@ export class CrashGuard {
   constructor(private readonly now: () => number = () => performance.now()) {}
 
   /** Records that a statement starts or ends. */
-  note(projectId: number, change: 1 | -1): void {
+  count(projectId: number, change: 1 | -1): void {
     const count = (this.running.get(projectId) ?? 0) + change;
     if (count > 0) this.running.set(projectId, count);
     else this.running.delete(projectId);
@@ -45,7 +45,7 @@ export class CrashGuard {
   }
 
   /** @throws {StatementBlockedError} */
-  require(projectId: number): void {
+  assertAllowed(projectId: number): void {
     const left = (this.barredUntil.get(projectId) ?? 0) - this.now();
     if (left > 0) throw new StatementBlockedError(Math.ceil(left / 1_000));
     this.barredUntil.delete(projectId);

@@ -324,7 +324,7 @@ function runDuckdb(
     queries,
     people: people.db,
     resultBytesMax: start.resultBytesMax,
-    onProperties: (names) => properties.note(names),
+    onProperties: (names) => properties.recordUse(names),
   });
   return {
     backend,

@@ -92,7 +92,7 @@ const tickMs = 20;
 /** How long a query may run after it was cancelled; the rest of a second is for killing the engine. */
 const stopMs = 700;
 /** Resident memory of the process besides DuckDB's limit. */
-const besidesBytes = 320 * MiB;
+const overheadBytes = 320 * MiB;
 /** Memory a query may always use in addition to what was resident at its start. */
 const growthBytes = 256 * MiB;
 /** The engine is killed immediately this far above the limit at which queries are cancelled. */
@@ -168,10 +168,10 @@ export class RunningQueries {
     try {
       const result = await query(running.connection);
       // A cancelled stream ends without an error.
-      if (running.stop !== undefined) throw this.reasonOf(running);
+      if (running.stop !== undefined) throw this.getCancelReason(running);
       return result;
     } catch (error) {
-      const reason = this.reasonOf(running);
+      const reason = this.getCancelReason(running);
       if (reason === undefined) this.options.onError?.(error);
       if (reason === undefined && isOutOfMemory(error)) throw this.memoryError(error, running.cause);
       throw reason ?? error;
@@ -228,7 +228,7 @@ export class RunningQueries {
   }
 
   private startWatch(): void {
-    const limit = this.options.memoryLimitBytes + besidesBytes;
+    const limit = this.options.memoryLimitBytes + overheadBytes;
     let resident = this.residentBytes();
     const { memoryLimitBytes, residentBytesMax = Number.POSITIVE_INFINITY } = this.options;
     if (resident + growthBytes > Math.min(limit, residentBytesMax)) {
@@ -327,7 +327,7 @@ export class RunningQueries {
     running.stop ??= { reason, at };
   }
 
-  private reasonOf({ stop, options, cause }: Running): unknown {
+  private getCancelReason({ stop, options, cause }: Running): unknown {
     if (stop?.reason === "time") return new QueryTimeoutError();
     if (stop?.reason === "memory") return new QueryMemoryExceededError(this.options.memoryLimitBytes, cause);
     return stop?.reason === "gone" ? options.signal!.reason : undefined;

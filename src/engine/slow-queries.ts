@@ -23,7 +23,7 @@ export class SlowQueries {
         try {
           return await (handle as (request: never) => Promise<unknown>)(request);
         } finally {
-          this.note(name, request, performance.now() - start);
+          this.record(name, request, performance.now() - start);
         }
       },
     ]);
@@ -37,7 +37,7 @@ export class SlowQueries {
     return this.list.toSorted((a, b) => b.ms - a.ms);
   }
 
-  private note(query: string, request: Partial<Queries["query"]["request"]>, ms: number): void {
+  private record(query: string, request: Partial<Queries["query"]["request"]>, ms: number): void {
     const { projectId, sql } = request ?? {};
     this.list = [
       ...this.slowest(),

@@ -69,7 +69,7 @@ const startSilenceMs = 600_000;
 /** If two checks are further apart, the machine was suspended. */
 const sleptMs = 5_000;
 /** Maximum memory besides DuckDB's limit during a user's statement; the engine itself enforces tighter limits. */
-const besidesBytesMax = 1_000 * 1024 * 1024;
+const overheadBytesMax = 1_000 * 1024 * 1024;
 /**
  * Maximum growth during a user's statement, besides DuckDB's file cache and the statement, each as large as the limit.
  */
@@ -216,7 +216,7 @@ export class EngineSupervisor implements EngineAsked {
   }
 
   /** Why the engine was just replaced, if the reason is a query and happened after `askedAt`. */
-  whyStuck(requestedAt: number): CancelReason | undefined {
+  getStuckReason(requestedAt: number): CancelReason | undefined {
     const { stuck } = this;
     const isReason = stuck !== undefined && requestedAt < stuck.at && performance.now() - stuck.at < recentMs;
     return isReason ? stuck.reason : undefined;
@@ -226,8 +226,8 @@ export class EngineSupervisor implements EngineAsked {
     if (this.isReady) await Promise.race([this.exited, sleep(ms)]);
   }
 
-  requireStatements(projectId: number): void {
-    this.statements.require(projectId);
+  assertStatementsAllowed(projectId: number): void {
+    this.statements.assertAllowed(projectId);
   }
 
   /** Hands sealed segments to the engine, now or when it is ready. */
@@ -275,7 +275,7 @@ export class EngineSupervisor implements EngineAsked {
       const { memory, memoryLimitBytes } = this.start;
       const { pid } = this.child;
       const bytes = memory === null ? residentBytes(pid) : privateBytes(pid);
-      const limit = memoryLimitBytes + besidesBytesMax;
+      const limit = memoryLimitBytes + overheadBytesMax;
       const grown = this.idleBytes + 2 * memoryLimitBytes + grownBytesMax;
       if (bytes > (memory === null ? Math.max(limit, grown) : memory.privateBytesMax * memorySlack))
         this.replace("a query exceeded the memory limit", { bytes });
@@ -336,7 +336,7 @@ export class EngineSupervisor implements EngineAsked {
       this.ends.restartsAtOnce();
     } else if (report.type === "statement") {
       if (!this.statements.isBusy && this.child !== undefined) this.idleBytes = residentBytes(this.child.pid);
-      this.statements.note(report.projectId, report.change);
+      this.statements.count(report.projectId, report.change);
     } else if (report.type === "ready") {
       this.isReady = true;
       this.ends.ready(this.rebuilding !== null);

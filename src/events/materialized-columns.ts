@@ -61,11 +61,11 @@ export class MaterializationPolicy {
   }
 
   /** A user's query has read these properties. */
-  note(names: Iterable<string>): void {
+  recordUse(names: Iterable<string>): void {
     const { namesMax, nameLengthMax } = this.rules;
     for (const name of names) {
       if (name.length > nameLengthMax || this.unfit.has(name)) continue;
-      const score = this.scoreOf(name) + 1;
+      const score = this.getScore(name) + 1;
       // Re-insert at the end: the map is ordered by last use.
       this.uses.delete(name);
       this.uses.set(name, { score, at: this.now() });
@@ -116,14 +116,14 @@ export class MaterializationPolicy {
     const promoted = new Set(this.store.promoted);
     return this.byScore(
       [...this.uses.keys()].filter(
-        (name) => !promoted.has(name) && this.scoreOf(name) >= this.rules.usesWanted,
+        (name) => !promoted.has(name) && this.getScore(name) >= this.rules.usesWanted,
       ),
     );
   }
 
   /** Most used first. */
   private byScore(names: readonly string[]): string[] {
-    return names.toSorted((one, other) => this.scoreOf(other) - this.scoreOf(one));
+    return names.toSorted((one, other) => this.getScore(other) - this.getScore(one));
   }
 
   /** As many as there are free columns; the least used column is dropped for a property that is used much more. */
@@ -132,7 +132,7 @@ export class MaterializationPolicy {
     const free = columnsMax - this.unpinned.length;
     if (free > 0) return wanted.slice(0, free);
     const least = this.byScore(this.unpinned).at(-1);
-    if (least === undefined || this.scoreOf(wanted[0]!) < swapFactor * this.scoreOf(least)) return [];
+    if (least === undefined || this.getScore(wanted[0]!) < swapFactor * this.getScore(least)) return [];
     await this.store.retire(least);
     return [wanted[0]!];
   }
@@ -144,7 +144,7 @@ export class MaterializationPolicy {
     await this.store.retire(name);
   }
 
-  private scoreOf(name: string): number {
+  private getScore(name: string): number {
     const use = this.uses.get(name);
     return use === undefined ? 0 : use.score * 0.5 ** ((this.now() - use.at) / this.rules.halfLifeMs);
   }

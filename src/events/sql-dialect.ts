@@ -42,7 +42,7 @@ export type PropertyLocation = string | SentPropertiesLocation;
 export interface SentPropertiesLocation {
   json: string;
   /** A column equal to `memberText` of the JSON in every row. */
-  columnOf(name: string): string | undefined;
+  findColumn(name: string): string | undefined;
 }
 
 /**
@@ -51,13 +51,13 @@ export interface SentPropertiesLocation {
  */
 export function stringAt(dialect: SqlDialect, location: PropertyLocation, name: string): string {
   if (typeof location === "string") return dialect.sentText(location, name);
-  return location.columnOf(name) ?? dialect.memberText(location.json, name);
+  return location.findColumn(name) ?? dialect.memberText(location.json, name);
 }
 
 /** Faster than `stringAt`, but numbers of events may end with `.0`. */
 export function looseStringAt(dialect: SqlDialect, location: PropertyLocation, name: string): string {
   if (typeof location === "string") return dialect.sentText(location, name);
-  return location.columnOf(name) ?? dialect.sentText(location.json, name);
+  return location.findColumn(name) ?? dialect.sentText(location.json, name);
 }
 
 /** The JSON that contains the properties. */
@@ -155,7 +155,7 @@ export interface SqlDialect {
 }
 
 /** Properties of events `e`, without separate columns. */
-export const sentWithEvents: PropertyLocation = { json: "e.properties", columnOf: () => undefined };
+export const sentWithEvents: PropertyLocation = { json: "e.properties", findColumn: () => undefined };
 
 /** Queries on one connection to DuckDB. */
 export function duckdbSql(

@@ -70,11 +70,11 @@ function pick(member: ObjectMember, of: JsonObject, more: readonly string[]): Js
 
 function experimentItem(of: JsonObject, variants: Json | undefined, remarks: string[]): JsonObject {
   const name = getName(of);
-  const note = (what: string) => (reason: string) =>
+  const reportObstacle = (what: string) => (reason: string) =>
     remarks.push(`${getTitle("experiment", name)}: ${what} is not imported: ${reason}`);
   const metrics = (list: Json | undefined) =>
     (Array.isArray(list) ? list : []).flatMap(
-      (metric, at) => readable(metric, note(`metric ${at + 1}`)) ?? [],
+      (metric, at) => readable(metric, reportObstacle(`metric ${at + 1}`)) ?? [],
     );
   const { feature_flag_variants: _, ...parameters } = isJsonObject(of.parameters) ? of.parameters : {};
   const { holdout, saved_metrics: saved } = of;
@@ -84,10 +84,10 @@ function experimentItem(of: JsonObject, variants: Json | undefined, remarks: str
     metrics: metrics(of.metrics),
     metrics_secondary: metrics(of.metrics_secondary),
     saved_metrics: (Array.isArray(saved) ? saved : []).filter(isJsonObject).flatMap((one): JsonObject[] => {
-      if (readable(one.query, note(`saved metric "${getName(one)}"`)) === undefined) return [];
+      if (readable(one.query, reportObstacle(`saved metric "${getName(one)}"`)) === undefined) return [];
       return [{ name: one.name ?? null, metadata: one.metadata ?? null }];
     }),
-    exposure_criteria: criteria(of.exposure_criteria, note("an exposure criterion")),
+    exposure_criteria: criteria(of.exposure_criteria, reportObstacle("an exposure criterion")),
     ...(isJsonObject(holdout) ? { holdout: holdout.name ?? null } : {}),
     ...(isJsonObject(variants) ? { variants } : {}),
   };

@@ -1,6 +1,6 @@
 /** Finds the events that ingestion would drop, before sending, with the rules of ingestion itself. */
 
-import { InvalidItem, PayloadTooComplexError } from "../http/decode/errors.ts";
+import { InvalidItemError, PayloadTooComplexError } from "../http/decode/errors.ts";
 import { normalize, requestFacts } from "../ingestion/normalize.ts";
 import type { Outcome, WarningType } from "../ingestion/outcome.ts";
 import { parsePayload } from "../ingestion/payload.ts";
@@ -38,7 +38,7 @@ export function getRejections(texts: readonly string[]): (string | undefined)[] 
         return rejections([text])[0];
       } catch (error) {
         if (error instanceof PayloadTooComplexError) return tooLarge;
-        return error instanceof InvalidItem ? error.reason : "invalid_payload";
+        return error instanceof InvalidItemError ? error.reason : "invalid_payload";
       }
     });
   }

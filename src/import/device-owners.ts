@@ -71,10 +71,10 @@ export class DeviceOwners implements Disposable {
   }
 
   /** The IDs of these pairs whose persons must be looked up. */
-  unknownOf(pairs: readonly Pair[]): string[] {
+  findUnknown(pairs: readonly Pair[]): string[] {
     const ids = new Set<string>();
     for (const [device, user] of pairs) {
-      const row = this.rowOf(getHash(device));
+      const row = this.getRow(getHash(device));
       if (row?.owner) continue;
       ids.add(device).add(user);
     }
@@ -98,7 +98,7 @@ export class DeviceOwners implements Disposable {
       .transaction(() => {
         for (const user of users) {
           const hash = getHash(user);
-          if (this.rowOf(hash) === undefined) this.write(hash, hash, null);
+          if (this.getRow(hash) === undefined) this.write(hash, hash, null);
         }
       })
       .immediate();
@@ -119,7 +119,7 @@ export class DeviceOwners implements Disposable {
   private decideOne([device, user]: Pair, live: LivePersons): boolean {
     const deviceHash = getHash(device);
     const userHash = getHash(user);
-    const row = this.rowOf(deviceHash);
+    const row = this.getRow(deviceHash);
     if (row?.owner) {
       if (isSame(row.owner, userHash)) return true;
       this.recordShared(deviceHash, row);
@@ -133,7 +133,7 @@ export class DeviceOwners implements Disposable {
     }
     this.write(deviceHash, userHash, row?.shared_in ?? null);
     // A user's ID is not a device of another user.
-    if (this.rowOf(userHash) === undefined) this.write(userHash, userHash, null);
+    if (this.getRow(userHash) === undefined) this.write(userHash, userHash, null);
     return true;
   }
 
@@ -141,7 +141,7 @@ export class DeviceOwners implements Disposable {
     if (row?.shared_in !== this.importId) this.write(device, row?.owner ?? null, this.importId);
   }
 
-  private rowOf(id: Uint8Array): Row | undefined {
+  private getRow(id: Uint8Array): Row | undefined {
     const find = "SELECT owner, shared_in FROM device_owner WHERE id = ?";
     return (
       this.own.query<Row, [Uint8Array]>(find).get(id) ??

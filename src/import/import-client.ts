@@ -3,7 +3,7 @@
 import type { Author } from "../accounts/activity.ts";
 import type { AdminQueries } from "../engine/admin-queries.ts";
 import type { PersonLanes, StoredEvent } from "../events/duckdb/known-uuids.ts";
-import { ReusedBuffers } from "../lib/buffer-pool.ts";
+import { BufferPool } from "../lib/buffer-pool.ts";
 import { NotFoundError } from "../lib/errors.ts";
 import { RpcUpload } from "../rpc/server.ts";
 import type { ImportBatch, ImportLimits, LastSeqs } from "./control-route.ts";
@@ -91,7 +91,7 @@ export function importClient(server: ImportServer, projectId: number, by: Author
 
 /** Serializes requests with events. */
 export class RequestWriter {
-  private readonly memory = new ReusedBuffers(spareBytesMax);
+  private readonly memory = new BufferPool(spareBytesMax);
 
   /**
    * The requests of a batch, in order: lines in the format of `/batch/`.

@@ -34,7 +34,7 @@ export class LinkGate implements Disposable {
     if (pairs.length === 0) return [];
     const { target, isLinking } = this.options;
     const owners = this.opened();
-    const unknown = owners.unknownOf(pairs);
+    const unknown = owners.findUnknown(pairs);
     const requested = unknown.length === 0 ? new Map() : target.personsOf(unknown);
     const before = this.turn;
     const decided = (async () => {

@@ -128,7 +128,7 @@ export class ImportProgress implements Disposable {
 
   private stored(file: string): string | undefined {
     try {
-      return readFileSync(this.pathOf(file), "utf8");
+      return readFileSync(this.getPath(file), "utf8");
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
       throw error;
@@ -163,7 +163,7 @@ export class ImportProgress implements Disposable {
       writeSync(this.log, `\n${digest(file)}${json}`);
       return;
     }
-    const path = this.pathOf(file);
+    const path = this.getPath(file);
     const handle = openSync(`${path}.new`, "w", 0o600);
     try {
       writeSync(handle, json);
@@ -217,7 +217,7 @@ export class ImportProgress implements Disposable {
     return join(this.folder, "lookups.sqlite");
   }
 
-  private pathOf(file: string): string {
+  private getPath(file: string): string {
     return join(this.folder, `${digest(file)}.json`);
   }
 }

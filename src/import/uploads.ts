@@ -134,7 +134,7 @@ export class ImportUploads {
       error: null,
       summary: null,
     };
-    mkdirSync(this.filesOf(run), { recursive: true, mode: 0o700 });
+    mkdirSync(this.getFiles(run), { recursive: true, mode: 0o700 });
     this.runs.set(run.id, run);
     this.write(run);
     return run;
@@ -146,7 +146,7 @@ export class ImportUploads {
    * @throws {UploadOffsetError} @throws {ImportStateError} @throws {ImportCapacityError}
    */
   async append(run: ImportRun, bytes: Uint8Array, offset: number): Promise<void> {
-    this.requireState(run, ["uploading"], "accepts no more parts");
+    this.assertState(run, ["uploading"], "accepts no more parts");
     if (this.writing.has(run.id)) throw new ImportStateError("Another part is being written.");
     if (offset !== run.receivedBytes) throw new UploadOffsetError(run.receivedBytes);
     this.writing.add(run.id);
@@ -155,7 +155,7 @@ export class ImportUploads {
       // The events of the file need at least as much space again.
       if (freeBytes - bytes.length * 2 < 2 * reservedBytes(this.deps.reserveBytes, totalBytes))
         throw new ImportCapacityError("Not enough disk space for the rest of the file.");
-      const file = await open(this.pathOf(run), "a", 0o600);
+      const file = await open(this.getPath(run), "a", 0o600);
       try {
         // Removes a part that was only partially written.
         await file.truncate(offset);
@@ -178,7 +178,7 @@ export class ImportUploads {
   start(run: ImportRun, options: Partial<Pick<ImportOptions, "isDryRun" | "maxRejects">> = {}): void {
     const isTried = run.state === "done" && run.options?.isDryRun === true;
     const startable: ImportState[] = ["uploading", "failed", "cancelled", "interrupted"];
-    if (!isTried) this.requireState(run, startable, "cannot be started");
+    if (!isTried) this.assertState(run, startable, "cannot be started");
     if (this.writing.has(run.id)) throw new ImportStateError("Another part is being written.");
     if (run.receivedBytes === 0) throw new ImportStateError("The file is empty: upload it first.");
     const sent = Object.entries(options).filter(([, value]) => value !== undefined);
@@ -196,7 +196,7 @@ export class ImportUploads {
 
   /** Cancels an import; loaded events stay, and it can be resumed. @throws {ImportStateError} */
   async cancel(run: ImportRun): Promise<void> {
-    this.requireState(run, ["waiting", "running", "uploading"], "is not running");
+    this.assertState(run, ["waiting", "running", "uploading"], "is not running");
     this.change(run, { state: "cancelled", finishedAt: new Date().toISOString() });
     await this.endChild(run.id);
   }
@@ -204,7 +204,7 @@ export class ImportUploads {
   /** Deletes an import with its file; loaded events stay. */
   async remove(run: ImportRun): Promise<void> {
     if (run.origin === "command_line") {
-      this.requireState(run, ["done", "failed", "interrupted"], "runs on the command line", true);
+      this.assertState(run, ["done", "failed", "interrupted"], "runs on the command line", true);
       this.reported.delete(run.id);
       return;
     }
@@ -214,7 +214,7 @@ export class ImportUploads {
 
   /** The rejected records, as lines of JSON. */
   async *rejects(run: ImportRun): AsyncGenerator<Uint8Array> {
-    const folder = this.filesOf(run);
+    const folder = this.getFiles(run);
     if (run.origin !== "upload" || !existsSync(folder)) return;
     const names = readdirSync(folder).filter((name) => name.endsWith(rejectEnding));
     for (const name of names.sort()) yield* Bun.file(join(folder, name)).stream();
@@ -284,7 +284,7 @@ export class ImportUploads {
         [
           ...this.deps.executable,
           "import",
-          this.pathOf(run),
+          this.getPath(run),
           "--project",
           String(run.projectId),
           "--data-dir",
@@ -313,10 +313,10 @@ export class ImportUploads {
       ]);
       const summary = output.startsWith("{") ? getSummary(output) : null;
       if (code === 0) {
-        if (!options.isDryRun) await removeInBackground(this.pathOf(run));
+        if (!options.isDryRun) await removeInBackground(this.getPath(run));
         finish({ state: "done", summary });
       } else if (this.isStopping) finish({ state: "interrupted" });
-      else finish({ state: "failed", summary, error: this.complaintIn(run, complaints, code) });
+      else finish({ state: "failed", summary, error: this.getErrorMessage(run, complaints, code) });
     } catch (error) {
       finish({ state: "failed", error: (error as Error).message });
     } finally {
@@ -334,17 +334,17 @@ export class ImportUploads {
   }
 
   /** The command's error message, without the folder that only this server knows. */
-  private complaintIn(run: ImportRun, text: string, code: number): string {
+  private getErrorMessage(run: ImportRun, text: string, code: number): string {
     const lines = text.split("\n").filter((line) => line.startsWith("flagkeep: "));
     const said = lines.map((line) => line.replace(/^flagkeep: /, "")).join(" ");
     const shown = said
-      .replaceAll(`${this.filesOf(run)}/`, "")
+      .replaceAll(`${this.getFiles(run)}/`, "")
       .slice(0, complaintLengthMax)
       .toWellFormed();
     return shown === "" ? `The import process exited with status ${code}.` : shown;
   }
 
-  private requireState(run: ImportRun, states: readonly ImportState[], why: string, isAny = false): void {
+  private assertState(run: ImportRun, states: readonly ImportState[], why: string, isAny = false): void {
     const isOwn = run.origin === "upload" || isAny;
     if (!isOwn) throw new ImportStateError("The import runs on the command line.");
     if (!states.includes(run.state)) throw new ImportStateError(`The import is ${run.state}: it ${why}.`);
@@ -371,12 +371,12 @@ export class ImportUploads {
     } catch {}
   }
 
-  private filesOf(run: ImportRun): string {
+  private getFiles(run: ImportRun): string {
     return join(this.folder, run.id, "files");
   }
 
-  private pathOf(run: ImportRun): string {
-    return join(this.filesOf(run), run.name);
+  private getPath(run: ImportRun): string {
+    return join(this.getFiles(run), run.name);
   }
 }
 

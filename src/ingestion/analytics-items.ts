@@ -26,7 +26,7 @@ export class AnalyticsResults {
   }
 
   /** Transport options of an event. */
-  optionsOf(item: RawItem): ItemOptions {
+  getOptions(item: RawItem): ItemOptions {
     return itemOptions(item, this.library);
   }
 

@@ -29,7 +29,7 @@ export const batchResultsProfile: RouteProfile = {
 /** Stores the events of a request and returns a result for each. */
 export async function analyticsEvents(intake: CaptureHandler, call: Call): Promise<RouteResponse> {
   const { headers } = call.request;
-  const project = intake.projectOf(bearerToken(headers.get("authorization")));
+  const project = intake.findProject(bearerToken(headers.get("authorization")));
   const protocol: Protocol = {
     kind: "analytics",
     sentAt: headers.get("posthog-request-timestamp"),

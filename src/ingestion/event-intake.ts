@@ -35,7 +35,7 @@ const smallBytesMax = 16 * 1024;
 /** Limit for any other body, which may be compressed and expand many times. A few events, or one in base64. */
 const smallPackedBytesMax = 2 * 1024;
 /** Bodies up to this size, as sent and decompressed, are processed in the main thread: a few milliseconds. */
-const ownThreadBytesMax = 512 * 1024;
+const mainThreadBytesMax = 512 * 1024;
 
 /** Queue key of imports, next to the addresses of clients. */
 const importing = "import";
@@ -72,15 +72,15 @@ export class CaptureHandler {
     const { limitBytes, ...body } = await sent.wrapped("events");
     const arrival = { receivedMicros: this.nowMicros(), clientIp: sent.address };
     const { clientIp: sender = "" } = arrival;
-    const getProject = (token: string) => this.projectOf(token);
+    const getProject = (token: string) => this.findProject(token);
     const smallMax = startsLikeJson(body.bytes) ? smallBytesMax : smallPackedBytesMax;
     if (body.bytes.length > smallMax) await this.turns.next(sender);
-    const opened = openPlainBody(body, ownThreadBytesMax) ?? (await this.openHere(body, limitBytes));
+    const opened = openPlainBody(body, mainThreadBytesMax) ?? (await this.openInThisThread(body, limitBytes));
     if (opened === undefined) {
       const append = (lane: Lane, entries: readonly EntryJson[]) => this.deps.journal.append(lane, entries);
       return await this.large.take(
         { body, protocol, limitBytes, arrival, known },
-        { projectOf: getProject, append },
+        { findProject: getProject, append },
       );
     }
     const request = readRequest(opened, protocol);
@@ -93,9 +93,9 @@ export class CaptureHandler {
   }
 
   /** The decoded body; undefined when it is too large for the main thread. */
-  private async openHere(body: EncodedBody, limitBytes: number): Promise<CaptureBody | undefined> {
-    if (body.bytes.length > ownThreadBytesMax) return undefined;
-    const hereMax = Math.min(limitBytes, ownThreadBytesMax);
+  private async openInThisThread(body: EncodedBody, limitBytes: number): Promise<CaptureBody | undefined> {
+    if (body.bytes.length > mainThreadBytesMax) return undefined;
+    const hereMax = Math.min(limitBytes, mainThreadBytesMax);
     try {
       return await readCaptureBody(body, hereMax);
     } catch (error) {
@@ -105,7 +105,7 @@ export class CaptureHandler {
   }
 
   /** @throws {InvalidApiKeyError} the key belongs to no project. */
-  projectOf(token: string): CaptureProject {
+  findProject(token: string): CaptureProject {
     const project = this.deps.projects.findByToken(token);
     if (project === undefined) throw unknownToken();
     return project;
@@ -126,7 +126,7 @@ export class CaptureHandler {
       await pause();
       const opened: CaptureBody = { content, form: undefined, query: {} };
       // Parsing yields between events; copying does not.
-      const isLarge = content.length > ownThreadBytesMax;
+      const isLarge = content.length > mainThreadBytesMax;
       const request = isLarge
         ? new ParsedRequest(opened, importProtocol)
         : readRequest(opened, importProtocol);

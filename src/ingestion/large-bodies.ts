@@ -63,7 +63,7 @@ const key = 0;
 /** Callbacks of a body. */
 export interface LargeBodyCallbacks {
   /** Finds the project of a key. */
-  projectOf(token: string): CaptureProject;
+  findProject(token: string): CaptureProject;
   /** Resolves when the entries are on disk. */
   append(lane: Lane, entries: readonly EntryJson[]): Promise<unknown>;
 }
@@ -93,7 +93,7 @@ export class LargeBodies {
     }
   }
 
-  private inThread(large: LargeBody, { projectOf: getProject, append }: LargeBodyCallbacks) {
+  private inThread(large: LargeBody, { findProject: getProject, append }: LargeBodyCallbacks) {
     const thread = this.start();
     const report = (message: ToThread) => thread.postMessage(message);
     return new Promise<Pick<RequestEntries, "results">>((resolve, reject) => {

@@ -5,7 +5,7 @@
  * whose properties, if any, are an object of bounded depth. Source: contract, ingestion 3; decision 5.
  */
 
-import { InvalidItem, InvalidPayloadError, PayloadTooComplexError } from "../http/decode/errors.ts";
+import { InvalidItemError, InvalidPayloadError, PayloadTooComplexError } from "../http/decode/errors.ts";
 import { JsonTooComplexError, NestingTooDeepError, parseJson, parserMessage } from "../lib/json/limits.ts";
 import {
   endOfValue,
@@ -107,8 +107,8 @@ function parseString(text: string, firstPosition: number): unknown {
   }
 }
 
-function nestedTooDeep(position: number): InvalidItem {
-  return new InvalidItem(
+function nestedTooDeep(position: number): InvalidItemError {
+  return new InvalidItemError(
     `an event may be nested ${nestingMax} levels deep: the item at position ${position} is nested deeper`,
     "nested_too_deep",
   );
@@ -171,12 +171,12 @@ function batchItems(
   return items;
 }
 
-/** @throws {InvalidItem} with the position of the first item that cannot be an event. */
+/** @throws {InvalidItemError} with the position of the first item that cannot be an event. */
 function checkItems(items: ItemTable): void {
   for (let index = 0; index < items.length; index++) {
     const { properties } = items.values[index] as Record<string, unknown>;
     if (properties !== undefined && properties !== null && !isObject(properties)) {
-      throw new InvalidItem(
+      throw new InvalidItemError(
         `\`properties\` must be an object: in the item at position ${items.firstPosition + index} it is ${getKind(properties)}`,
         "invalid_properties",
       );
@@ -202,7 +202,7 @@ function readItems(items: ItemTable, start: number): number {
       // An array whose name is repeated later; the values belong to the later one.
       at = endOfValue(text, at, { members: 0, deepest: 0 });
     } else {
-      throw new InvalidItem(
+      throw new InvalidItemError(
         `an event must be an object: the item at position ${items.firstPosition + items.length} is ${getKind(value)}`,
         "not_an_object",
       );

@@ -247,7 +247,7 @@ async function payloadLines(
   for (let index = 0; index < items.length; index++) {
     if (pause !== undefined && index > 0 && index % eventsPerTurn === 0) await pause();
     const item = items.at(index);
-    const outcome = normalize(item, facts, results?.optionsOf(item));
+    const outcome = normalize(item, facts, results?.getOptions(item));
     results?.add(item, outcome);
     list.add(outcome);
   }

@@ -7,7 +7,7 @@
 import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { mkdir, open, readFile, rename, rm, stat, unlink, utimes } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { ReusedBuffers } from "../lib/buffer-pool.ts";
+import { BufferPool } from "../lib/buffer-pool.ts";
 import { ignoreNotFound } from "../lib/remove-files.ts";
 import { zstdCompressed } from "../lib/zstd.ts";
 import {
@@ -74,7 +74,7 @@ export class SegmentArchive {
   /** Paths that were tried but stay in rows: not smaller as columns, or unreadable. */
   private readonly staying = new Set<string>();
   /** The texts of a frame, as read and joined. */
-  private readonly buffers = new ReusedBuffers(2 * frameBytesMax + joinBytesMax);
+  private readonly buffers = new BufferPool(2 * frameBytesMax + joinBytesMax);
   private readonly converter: ColumnarConverter;
 
   constructor(

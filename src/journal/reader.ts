@@ -1,4 +1,4 @@
-import { ReusedBuffers } from "../lib/buffer-pool.ts";
+import { BufferPool } from "../lib/buffer-pool.ts";
 import { AppError } from "../lib/errors.ts";
 import { type Lane, type SealedSegment, scanSegment, truncateSegment } from "./segment.ts";
 
@@ -32,7 +32,7 @@ export interface JournalBatch {
   /** Approximate size of `text`. */
   readonly bytes: number;
   /** Reads the batch; may be called repeatedly. @param buffers may hold the text until they are reused */
-  text(buffers?: ReusedBuffers): Promise<SegmentString>;
+  text(buffers?: BufferPool): Promise<SegmentString>;
 }
 
 /** A sealed segment as a batch. */
@@ -40,7 +40,7 @@ export type SegmentBatch = JournalBatch & SealedSegment;
 
 export const getBatch = (segment: SealedSegment): SegmentBatch => ({
   ...segment,
-  text: (buffers = new ReusedBuffers(0)) => readInto(buffers, segment),
+  text: (buffers = new BufferPool(0)) => readInto(buffers, segment),
 });
 
 export interface SegmentString {
@@ -52,10 +52,10 @@ export interface SegmentString {
 
 /** Reads a segment and verifies every block's hash. Corrupt blocks are skipped; `damage` lists the missing entries. */
 export async function readSegment(segment: SealedSegment): Promise<SegmentString> {
-  return await readInto(new ReusedBuffers(0), segment);
+  return await readInto(new BufferPool(0), segment);
 }
 
-async function readInto(buffers: ReusedBuffers, segment: SealedSegment): Promise<SegmentString> {
+async function readInto(buffers: BufferPool, segment: SealedSegment): Promise<SegmentString> {
   const bytes = await buffers.readFile(segment.path);
   const scan = scanSegment(bytes);
   if (scan === undefined || (scan.torn && scan.goodBytes < segment.bytes)) {

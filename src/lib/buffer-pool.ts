@@ -10,7 +10,7 @@ import { open } from "node:fs/promises";
 /** Sizes are multiples of this, so that files of similar size can reuse each other's buffers. */
 const sizeStep = 1024 * 1024;
 
-export class ReusedBuffers {
+export class BufferPool {
   private free: Buffer[] = [];
   private reserved: Buffer[] = [];
 

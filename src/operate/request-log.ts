@@ -105,7 +105,7 @@ export class RequestLog {
   /** Adds the figures of another process. */
   add({ routes, rejections }: RequestFigures): void {
     for (const { route, durations, seconds, statuses } of routes) {
-      const totals = this.figuresOf(route);
+      const totals = this.getFigures(route);
       for (const [bucket, count] of durations.entries()) totals.durations[bucket]! += count;
       totals.seconds += seconds;
       for (const [status, count] of statuses)
@@ -121,7 +121,7 @@ export class RequestLog {
   see(seen: CompletedRequest): void {
     const { route, status, startedAt } = seen;
     const seconds = (performance.now() - startedAt) / oneSecondMs;
-    this.figuresOf(route).see(seconds, status);
+    this.getFigures(route).see(seconds, status);
     if (seen.isCapture && status >= 400) {
       this.recordRejection(seen);
       this.reportRejection(seen);
@@ -130,7 +130,7 @@ export class RequestLog {
       this.log.debug({ ...getFacts(seen), ms: seconds * oneSecondMs }, "request");
   }
 
-  private figuresOf(route: string): RouteTotals {
+  private getFigures(route: string): RouteTotals {
     let figures = this.routes.get(route);
     if (figures === undefined) {
       figures = new RouteTotals();

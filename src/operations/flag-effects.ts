@@ -33,7 +33,7 @@ import {
 import { checkingAsSaving } from "../flags/evaluation-context/draft.ts";
 import type { FlagAnswer } from "../flags/fields.ts";
 import { parseBlastRadius } from "../flags/rules/blast-radius.ts";
-import { withoutShown } from "../flags/store/flag-conflicts.ts";
+import { withoutDisplayNames } from "../flags/store/flag-conflicts.ts";
 import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import { unavailable } from "../http/error-mapping.ts";
 import { int, list, nullable, object } from "../http/schemas.ts";
@@ -250,7 +250,7 @@ const blastRadiusCommand = {
     description: "Count the persons or groups that a flag's conditions match and reach.",
     examples: ["flags blast-radius new-checkout --url http://127.0.0.1:8000"],
     arguments: [keyOfCounted],
-    adds: ({ key }: { key: FlagAnswer }) => ({ filters: withoutShown(key.filters) }),
+    adds: ({ key }: { key: FlagAnswer }) => ({ filters: withoutDisplayNames(key.filters) }),
     done: ({ populations, sets, variants }: Reach) =>
       [
         ...populations.map(

@@ -7,7 +7,7 @@ import { flagAnswers } from "../flags/api/feature-flags.ts";
 import { FlagBody } from "../flags/api/flag-schemas.ts";
 import { exampleFlag, type Flag } from "../flags/fields.ts";
 import { findFlag } from "../flags/store/flag.ts";
-import { mayEditRolesOf } from "../flags/store/flag-permissions.ts";
+import { mayEditRoles } from "../flags/store/flag-permissions.ts";
 import {
   addRoleAccess,
   findRoleAccess,
@@ -185,7 +185,7 @@ function getBodies(context: Context, flag: Flag, records: readonly RoleAccess[])
 function editableParent(context: Context, id: number): Flag {
   const flag = parentFlag(context, id);
   const { permissions } = flagAnswers(context.stores, getFlagActor(context));
-  if (mayEditRolesOf(permissions, flag)) return flag;
+  if (mayEditRoles(permissions, flag)) return flag;
   throw new PermissionDeniedError("You can't edit roles for this feature flag.");
 }
 

@@ -130,7 +130,7 @@ export class ClusterNode implements SharedState {
 
   /** Starts to replicate changes of other nodes into the store. */
   async attach(metadata: Metadata): Promise<void> {
-    const onApplied = (isBack: boolean) => metadata.changes.retake(isBack);
+    const onApplied = (isBack: boolean) => metadata.changes.syncRows(isBack);
     this.copy = StoreReplica.attach(metadata.db.$client, metadataStore, this.postgres, { onApplied });
     await this.check();
     await this.postgres.untilDone(() => this.recordLife());

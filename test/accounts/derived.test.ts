@@ -362,7 +362,7 @@ describe("a session that was created with a key", () => {
     server.metadata.change(() =>
       server.metadata.db.$client.run("UPDATE personal_key SET scopes = '[]' WHERE id = ?", [id]),
     );
-    server.metadata.changes.retake(true);
+    server.metadata.changes.syncRows(true);
     for (const path of [flagsPath, "/api/projects/", "/api/users/@me/", `${keysPath}@current/`, keysPath]) {
       expect([path, (await server.ask("GET", path, { key })).status]).toEqual([path, 403]);
     }

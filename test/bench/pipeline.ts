@@ -12,7 +12,7 @@ import type { EventEntry, JournalItem } from "../../src/journal/entry.ts";
 import { PropertyReader } from "../../src/journal/entry-properties.ts";
 import { decodeEntries } from "../../src/journal/entry-reader.ts";
 import type { SegmentBatch } from "../../src/journal/reader.ts";
-import { ReusedBuffers } from "../../src/lib/buffer-pool.ts";
+import { BufferPool } from "../../src/lib/buffer-pool.ts";
 import { DefinitionRecorder } from "../../src/persons/event-definitions.ts";
 import { TestStores } from "../support/event-store.ts";
 import { peopleLike } from "./people-like.ts";
@@ -73,7 +73,7 @@ await measured("ceiling: DuckDB reads the lines and inserts them, one thread", a
 });
 
 await measured("read, checked by hashes", async () => {
-  const buffers = new ReusedBuffers(bytes);
+  const buffers = new BufferPool(bytes);
   for (const segment of segments) {
     await segment.text(buffers);
     buffers.reuse();

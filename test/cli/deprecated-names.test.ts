@@ -1,7 +1,7 @@
 /** Former names of commands run the commands of their current names. */
 
 import { expect, test } from "bun:test";
-import { withCurrentName } from "../../cli/commands.ts";
+import { replaceOldName } from "../../cli/commands.ts";
 import { leaves } from "./tree.ts";
 
 test.each([
@@ -11,12 +11,12 @@ test.each([
   ["projects end-old-key", "projects revoke-old-key"],
 ])("%s runs %s", (former, current) => {
   const args = ["--json", "2"];
-  expect(withCurrentName([...former.split(" "), ...args])).toEqual([...current.split(" "), ...args]);
+  expect(replaceOldName([...former.split(" "), ...args])).toEqual([...current.split(" "), ...args]);
   expect([...leaves().keys()]).toContain(current);
   expect([...leaves().keys()]).not.toContain(former);
 });
 
 test("other calls keep their arguments", () => {
   for (const args of [[], ["flags"], ["flags", "list"], ["projects", "create", "end-old-key"]])
-    expect(withCurrentName(args)).toEqual(args);
+    expect(replaceOldName(args)).toEqual(args);
 });

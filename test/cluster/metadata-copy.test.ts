@@ -38,7 +38,7 @@ test("flags of a change that was rejected are not served when the next change ha
   await StoreReplica.prepare(path, metadataStore, postgres);
   const metadata = openMetadata(path);
   const copy = StoreReplica.attach(metadata.db.$client, metadataStore, postgres, {
-    onApplied: (isBack) => metadata.changes.retake(isBack),
+    onApplied: (isBack) => metadata.changes.syncRows(isBack),
   });
   const flagSets = new FlagSets(metadata, () => []);
   const writing = { metadata, payloads: payloadCipher(Buffer.from(newPayloadKey(), "base64")) };

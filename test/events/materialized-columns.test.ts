@@ -34,7 +34,7 @@ function start(rules: Partial<typeof materializationRules> = {}, store = new Fak
   const clock = { now: 1_000 * day };
   const promotion = new MaterializationPolicy(store, { ...materializationRules, ...rules }, () => clock.now);
   const ask = (name: string, times: number) => {
-    for (let time = 0; time < times; time++) promotion.note([name]);
+    for (let time = 0; time < times; time++) promotion.recordUse([name]);
   };
   const settle = async () => {
     while (await promotion.step());
@@ -127,7 +127,7 @@ test("what does not fit a column is not tried again", async () => {
 test("names are remembered up to a limit, and long ones never", async () => {
   const { store, promotion, ask, settle } = start({ namesMax: 10 });
   ask("first", 2);
-  for (let index = 0; index < 20; index++) promotion.note([`name ${index}`]);
+  for (let index = 0; index < 20; index++) promotion.recordUse([`name ${index}`]);
   ask("first", 2);
   ask("x".repeat(materializationRules.nameLengthMax + 1), 100);
   await settle();

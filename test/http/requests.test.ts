@@ -1,7 +1,7 @@
 /** What holds for every management route: addresses, methods, bodies, failures, pages, origins, limits. */
 
 import { describe, expect, test } from "bun:test";
-import { FlagInvalid } from "../../src/flags/rules/errors.ts";
+import { InvalidFlagError } from "../../src/flags/rules/errors.ts";
 import { defaultRateLimits, RateLimiter } from "../../src/http/rate-limit.ts";
 import { publicRoute } from "../../src/http/route.ts";
 import {
@@ -229,7 +229,14 @@ describe("errors of other subjects", () => {
   }
   for (const [name, error, status, type, code, isLogged] of [
     ["a field", new InvalidFieldError("a__0", "blank", "Empty."), 400, "validation_error", "blank", false],
-    ["a flag", new FlagInvalid("invalid_key", "Odd.", "key"), 400, "validation_error", "invalid_key", false],
+    [
+      "a flag",
+      new InvalidFlagError("invalid_key", "Odd.", "key"),
+      400,
+      "validation_error",
+      "invalid_key",
+      false,
+    ],
     ["permission", new PermissionDeniedError(), 403, "authentication_error", "permission_denied", false],
     ["nothing there", new NotFoundError(), 404, "invalid_request", "not_found", false],
     ["a conflict", new EditConflictError("a@b"), 409, "server_error", "conflict", false],

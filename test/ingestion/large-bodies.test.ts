@@ -140,7 +140,7 @@ describe("a large body", () => {
           known: undefined,
         } as unknown as LargeBody,
         {
-          projectOf: () => ({ id: 1, anonymizeIps: false }) as never,
+          findProject: () => ({ id: 1, anonymizeIps: false }) as never,
           append: async (_, entries) => {
             count += entries.length;
           },

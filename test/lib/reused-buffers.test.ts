@@ -3,14 +3,14 @@
 import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ReusedBuffers } from "../../src/lib/buffer-pool.ts";
+import { BufferPool } from "../../src/lib/buffer-pool.ts";
 import { temporaryFolder } from "../support/server.ts";
 
 const MiB = 1024 * 1024;
 
 test("a file is read as it is, also into memory that held a longer one", async () => {
   const folder = temporaryFolder();
-  const buffers = new ReusedBuffers(8 * MiB);
+  const buffers = new BufferPool(8 * MiB);
   const path = join(folder, "file");
   for (const text of ["x".repeat(2 * MiB), "", "short", "y".repeat(MiB)]) {
     writeFileSync(path, text);
@@ -21,7 +21,7 @@ test("a file is read as it is, also into memory that held a longer one", async (
 });
 
 test("an acquired buffer is exclusive until it is released", () => {
-  const buffers = new ReusedBuffers(8 * MiB);
+  const buffers = new BufferPool(8 * MiB);
   const first = buffers.take(100);
   const second = buffers.take(100);
   expect(first.buffer).not.toBe(second.buffer);
@@ -33,7 +33,7 @@ test("an acquired buffer is exclusive until it is released", () => {
 });
 
 test("no more is kept than allowed, and nothing once it is given back", () => {
-  const buffers = new ReusedBuffers(3 * MiB);
+  const buffers = new BufferPool(3 * MiB);
   const imported = [buffers.take(2 * MiB), buffers.take(2 * MiB)].map(({ buffer }) => buffer);
   buffers.reuse();
   const again = [buffers.take(2 * MiB), buffers.take(2 * MiB)].map(({ buffer }) => buffer);
@@ -44,7 +44,7 @@ test("no more is kept than allowed, and nothing once it is given back", () => {
 });
 
 test("one is released alone, as long as there is capacity", () => {
-  const buffers = new ReusedBuffers(3 * MiB);
+  const buffers = new BufferPool(3 * MiB);
   const first = buffers.take(2 * MiB);
   const second = buffers.take(MiB);
   const third = buffers.take(MiB);

@@ -42,7 +42,7 @@ import {
 import { replayArchive } from "./replay.ts";
 
 /** The persons store is behind the event store or the archive: continuing from there would reuse sequence numbers. */
-class MatchingPersons extends OperatorActionError {
+class PersonStoreBehindError extends OperatorActionError {
   readonly code = "persons_behind";
   override readonly hint =
     "Stop Flagkeep and restore the last backup over it: `flagkeep backup restore FILE --force --replay`.";
@@ -72,7 +72,7 @@ export class DataLossError extends OperatorActionError {
 }
 
 /** Recently rebuilt several times and corrupt again: the disk or the memory may be faulty. */
-class BrokenAgain extends OperatorActionError {
+class RepeatedCorruptionError extends OperatorActionError {
   readonly code = "broken_again";
   override readonly hint =
     "Check the disk and memory of the machine, then restart Flagkeep; see also `flagkeep doctor`.";
@@ -191,10 +191,10 @@ export async function recoverEventStore(recovery: Recovery): Promise<Recovered> 
   };
 }
 
-/** @throws {BrokenAgain} */
+/** @throws {RepeatedCorruptionError} */
 function assertRecoverable(dataDir: string, reason: string): void {
   const times = quarantinedSince(dataDir, Date.now() - 600_000);
-  if (times >= rebuiltMax) throw new BrokenAgain(reason, times);
+  if (times >= rebuiltMax) throw new RepeatedCorruptionError(reason, times);
 }
 
 /** Applies files after the store's cursors. @returns the number of entries, and what could not be read */
@@ -224,11 +224,11 @@ async function catchUp(
   return { replayed: Math.max(0, passed - entriesIn(gaps)), gaps };
 }
 
-/** @throws {MatchingPersons} */
+/** @throws {PersonStoreBehindError} */
 function assertPersons(people: PeopleStore, loaded: Cursors): void {
   for (const lane of lanes) {
     if (people.cursor(lane) < loaded[lane])
-      throw new MatchingPersons(lane, people.cursor(lane), loaded[lane]);
+      throw new PersonStoreBehindError(lane, people.cursor(lane), loaded[lane]);
   }
 }
 

@@ -38,11 +38,11 @@ export class PendingBatches<Batch extends JournalBatch> {
 
   /** Removes the next batches of up to `bytesMax`, at least one. @returns undefined if none is pending */
   takeNext(bytesMax: number): Batch[] | undefined {
-    return this.takeNextOf(this.has("realtime") ? "realtime" : "historical", bytesMax);
+    return this.takeNextInLane(this.has("realtime") ? "realtime" : "historical", bytesMax);
   }
 
   /** Like `takeNext`, for one lane. */
-  takeNextOf(lane: Lane, bytesMax: number): Batch[] | undefined {
+  takeNextInLane(lane: Lane, bytesMax: number): Batch[] | undefined {
     const waiting = this.lanes[lane];
     return waiting.length === 0 ? undefined : waiting.splice(0, fitting(waiting, 0, bytesMax));
   }

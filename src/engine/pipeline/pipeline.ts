@@ -13,7 +13,7 @@ import { PropertyReader } from "../../journal/entry-properties.ts";
 import { decodeEntries, writtenLine } from "../../journal/entry-reader.ts";
 import type { JournalBatch } from "../../journal/reader.ts";
 import type { Lane } from "../../journal/segment.ts";
-import { ReusedBuffers } from "../../lib/buffer-pool.ts";
+import { BufferPool } from "../../lib/buffer-pool.ts";
 import type { StepBytes } from "../../lib/memory-budget.ts";
 import type { IdentityStore } from "../../persons/batch.ts";
 import type { SpikeSignal } from "../../persons/spikes/detector.ts";
@@ -112,7 +112,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
   /** Whether the event store stages the next step's events; not after staging has failed. */
   private isStaging: boolean;
   /** Input of the current step; entries refer to it. */
-  private readonly buffers: ReusedBuffers;
+  private readonly buffers: BufferPool;
 
   constructor(
     private readonly identity: IdentityStore,
@@ -123,7 +123,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
   ) {
     this.logBytesMax = options.checkpointBytes;
     this.isStaging = events.stage !== undefined;
-    this.buffers = new ReusedBuffers(options.stepBytes.staged);
+    this.buffers = new BufferPool(options.stepBytes.staged);
   }
 
   /** Queues batches of one or both lanes, oldest first. */
@@ -320,7 +320,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
       clearTimeout(timer);
     }
     // Realtime events that arrived with more historical ones are loaded first.
-    return this.isCutShort(lane) ? undefined : this.waiting.takeNextOf(lane, this.stepBytesMax - bytes);
+    return this.isCutShort(lane) ? undefined : this.waiting.takeNextInLane(lane, this.stepBytesMax - bytes);
   }
 
   /** Whether the step has to end after this portion: shutdown, or realtime events preempt historical ones. */

@@ -26,7 +26,7 @@ export class ClickHouseUnreachableError extends AppError {
 }
 
 /** Options of a query. */
-export interface Asking {
+export interface ClickHouseRequestOptions {
   signal?: AbortSignal;
   /** Seconds; default: the server's limit. */
   timeoutSeconds?: number;
@@ -69,7 +69,7 @@ export class ClickHouseConnection {
   }
 
   /** Rows of a SELECT. */
-  async rows(sql: string, asking: Asking = {}): Promise<unknown[][]> {
+  async rows(sql: string, asking: ClickHouseRequestOptions = {}): Promise<unknown[][]> {
     return await this.mapErrors(asking, async () => {
       const result = await this.select(sql, asking);
       return await result.json<unknown[]>();
@@ -77,7 +77,7 @@ export class ClickHouseConnection {
   }
 
   /** Like `rows`, in batches. */
-  async *portions(sql: string, asking: Asking = {}): AsyncGenerator<unknown[][]> {
+  async *portions(sql: string, asking: ClickHouseRequestOptions = {}): AsyncGenerator<unknown[][]> {
     const result = await this.mapErrors(asking, () => this.select(sql, asking));
     const parts = result.stream<unknown[]>()[Symbol.asyncIterator]() as AsyncIterator<Row<unknown[]>[]>;
     for (;;) {
@@ -133,7 +133,7 @@ export class ClickHouseConnection {
     await this.client.close();
   }
 
-  private select(sql: string, { signal, timeoutSeconds }: Asking) {
+  private select(sql: string, { signal, timeoutSeconds }: ClickHouseRequestOptions) {
     return this.client.query({
       query: sql,
       format: "JSONCompactEachRow",
@@ -142,7 +142,10 @@ export class ClickHouseConnection {
     });
   }
 
-  private async mapErrors<Result>({ signal }: Asking, work: () => Promise<Result>): Promise<Result> {
+  private async mapErrors<Result>(
+    { signal }: ClickHouseRequestOptions,
+    work: () => Promise<Result>,
+  ): Promise<Result> {
     try {
       return await work();
     } catch (error) {

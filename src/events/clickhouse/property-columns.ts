@@ -43,7 +43,7 @@ export class ClickHousePropertyColumns implements PropertyStore {
   location(onName: (name: string) => void): PropertyLocation {
     return {
       json: "e.properties",
-      columnOf: (name) => {
+      findColumn: (name) => {
         onName(name);
         const column = this.columns.get(name);
         return column === undefined ? undefined : `e.${column}`;

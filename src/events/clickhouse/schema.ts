@@ -136,7 +136,7 @@ function baseTables(location: TableLocation): string[] {
 }
 
 /** The server is older than `oldestVersion`. */
-class ClickHouseTooOld extends OperatorActionError {
+class ClickHouseTooOldError extends OperatorActionError {
   readonly code = "clickhouse_too_old";
   override readonly hint = "Install a newer ClickHouse.";
   constructor(found: string) {
@@ -149,7 +149,7 @@ export const oldestVersion: readonly [number, number] = [25, 3];
 
 /**
  * Creates or migrates the tables.
- * @throws {NewerDataVersionError} @throws {ClickHouseTooOld} nothing was changed
+ * @throws {NewerDataVersionError} @throws {ClickHouseTooOldError} nothing was changed
  */
 export async function migrateClickHouse(
   connection: ClickHouseConnection,
@@ -159,7 +159,7 @@ export async function migrateClickHouse(
   const [[found] = []] = await connection.rows("SELECT version()");
   const [major = 0, minor = 0] = String(found).split(".").map(Number);
   if (major < oldestVersion[0] || (major === oldestVersion[0] && minor < oldestVersion[1]))
-    throw new ClickHouseTooOld(String(found));
+    throw new ClickHouseTooOldError(String(found));
   for (const statement of baseTables(location)) await connection.command(statement);
   const [[version] = []] = await connection.rows("SELECT coalesce(max(version), 0) FROM schema_migration");
   const newest = Number(version);

@@ -2,7 +2,7 @@
 
 import { eventColumns } from "../columns.ts";
 import { type EventSql, type PropertyLocation, type SqlDialect, sentWithEvents } from "../sql-dialect.ts";
-import type { Asking, ClickHouseConnection } from "./connection.ts";
+import type { ClickHouseConnection, ClickHouseRequestOptions } from "./connection.ts";
 
 /** A string literal with backslash escapes. NUL becomes U+FFFD, as in DuckDB. */
 function text(value: string): string {
@@ -95,7 +95,7 @@ export const clickhouse: SqlDialect = {
 /** Queries on one connection to ClickHouse. */
 export function clickhouseSql(
   connection: ClickHouseConnection,
-  asking: Asking,
+  asking: ClickHouseRequestOptions,
   eventProperties: PropertyLocation = sentWithEvents,
 ): EventSql {
   return {

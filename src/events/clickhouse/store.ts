@@ -9,14 +9,14 @@ import { ClickHouseConnection, ClickHouseUnreachableError } from "./connection.t
 import { migrateClickHouse } from "./schema.ts";
 
 /** The database contains the events of another data directory, or has lost those of this one. */
-class ForeignEvents extends OperatorActionError {
+class ForeignEventsError extends OperatorActionError {
   readonly code = "foreign_events";
   override readonly hint =
     "Set --events-url to the right database, or to an empty one for a new data directory.";
 }
 
 /** ClickHouse has events with sequence numbers that this data directory has not assigned yet and would assign again. */
-class EventsAhead extends OperatorActionError {
+class EventsAheadError extends OperatorActionError {
   readonly code = "events_ahead";
   override readonly hint =
     "Restore the newest backup of the data directory, or restore ClickHouse to the same time.";
@@ -68,10 +68,10 @@ export class ClickHouseStore {
 
   private async check(): Promise<void> {
     try {
-      if (this.options.isReader) return await this.requireClaimed();
+      if (this.options.isReader) return await this.assertClaimed();
       await migrateClickHouse(this.connection, this.address);
       await this.claim();
-      await this.requireNotAhead();
+      await this.assertNotAhead();
     } catch (error) {
       const isKnown =
         error instanceof OperatorActionError ||
@@ -82,14 +82,14 @@ export class ClickHouseStore {
     }
   }
 
-  /** @throws {ForeignEvents} @throws {ClickHouseUnreachableError} the tables do not exist yet */
-  private async requireClaimed(): Promise<void> {
+  /** @throws {ForeignEventsError} @throws {ClickHouseUnreachableError} the tables do not exist yet */
+  private async assertClaimed(): Promise<void> {
     const { connection, outside, address } = this;
     const known = outside.knownId();
     if (known === undefined) throw new ClickHouseUnreachableError(address, "its tables are being created");
     const found = await connection.rows("SELECT id FROM store FINAL");
     if (found.some(([id]) => String(id) !== known))
-      throw new ForeignEvents(`${redactUrl(address)} contains the events of another data directory.`);
+      throw new ForeignEventsError(`${redactUrl(address)} contains the events of another data directory.`);
   }
 
   private async claim(): Promise<void> {
@@ -97,9 +97,9 @@ export class ClickHouseStore {
     const { id, isClaimed } = outside.storeId();
     const found = (await connection.rows("SELECT id FROM store FINAL")).map(([each]) => String(each));
     if (found.some((each) => each !== id))
-      throw new ForeignEvents(`${redactUrl(address)} contains the events of another data directory.`);
+      throw new ForeignEventsError(`${redactUrl(address)} contains the events of another data directory.`);
     if (isClaimed && found.length === 0)
-      throw new ForeignEvents(`${redactUrl(address)} does not have the events of this data directory.`);
+      throw new ForeignEventsError(`${redactUrl(address)} does not have the events of this data directory.`);
     if (found.length === 0) {
       // A successor that does not know the ID would be rejected permanently.
       await this.options.settle?.();
@@ -108,15 +108,16 @@ export class ClickHouseStore {
     outside.recordClaimed();
   }
 
-  /** @throws {EventsAhead} */
-  private async requireNotAhead(): Promise<void> {
+  /** @throws {EventsAheadError} */
+  private async assertNotAhead(): Promise<void> {
     const { loaded, started } = this.outside;
     for (const lane of lanes) {
       const known = started?.lane === lane ? started.last : loaded[lane];
       const [[last] = []] = await this.connection.rows(
         `SELECT maxOrNull(seq) FROM events WHERE historical = ${lane === "historical"} AND seq > ${known}`,
       );
-      if (last !== null && last !== undefined) throw new EventsAhead(this.address, lane, Number(last), known);
+      if (last !== null && last !== undefined)
+        throw new EventsAheadError(this.address, lane, Number(last), known);
     }
   }
 }

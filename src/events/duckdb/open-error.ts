@@ -17,7 +17,7 @@ const ofDuckDb = /^(?:[A-Z][A-Za-z-]* )+Error: /;
 const ofTheStore = /^(?:IO|FATAL|INTERNAL|Serialization) Error: /;
 
 /** Errors that occur while reading a corrupt file but have other causes. */
-const innocent = [
+const harmlessErrors = [
   /could not set lock|conflicting lock/i,
   /version number|newer version|newer DuckDB/i,
   /out of memory|failed to allocate|cannot allocate|bad_alloc/i,
@@ -50,7 +50,7 @@ export function getNewerFormat(error: unknown): { found: number; known: number }
 export function toOpenError(error: unknown, use: StoreAccess): OpenFailure {
   const text = duckDbMessage(error);
   if (!(use === "opening" ? ofDuckDb : ofTheStore).test(text)) return "other";
-  if (isInnocent(error)) return "other";
+  if (isHarmless(error)) return "other";
   if (/while replaying WAL|corrupt WAL/i.test(text)) return "log_broken";
   return use === "opening" || brokenFile.some((pattern) => pattern.test(text)) ? "file_broken" : "other";
 }
@@ -60,13 +60,13 @@ export function toOpenError(error: unknown, use: StoreAccess): OpenFailure {
  * process, memory or permissions say nothing about the file.
  */
 export function isCorruption(error: unknown): boolean {
-  return /input\/output error/i.test(duckDbMessage(error)) || !isInnocent(error);
+  return /input\/output error/i.test(duckDbMessage(error)) || !isHarmless(error);
 }
 
 /** Whether the machine or another process is the cause, not the file. */
-function isInnocent(error: unknown): boolean {
+function isHarmless(error: unknown): boolean {
   const text = duckDbMessage(error);
-  return innocent.some((pattern) => pattern.test(text));
+  return harmlessErrors.some((pattern) => pattern.test(text));
 }
 
 /** After such an error, DuckDB rejects all statements until the file is reopened. */
@@ -76,7 +76,7 @@ export function isInvalidated(error: unknown): boolean {
 
 /** The file may be corrupt, or DuckDB has a bug: the error does not show which. */
 export function isAmbiguous(error: unknown): boolean {
-  return /^(?:FATAL|INTERNAL) Error: /.test(duckDbMessage(error)) && !isInnocent(error);
+  return /^(?:FATAL|INTERNAL) Error: /.test(duckDbMessage(error)) && !isHarmless(error);
 }
 
 /** The message of DuckDB's original error, which may be wrapped. */

@@ -55,7 +55,7 @@ export class PropertyColumns {
   location(table: string, onName: (name: string) => void = () => undefined): SentPropertiesLocation {
     return {
       json: `${table}.properties`,
-      columnOf: (name) => {
+      findColumn: (name) => {
         onName(name);
         const found = this.columns.find((column) => column.name === name);
         const isUsable = found?.filledFrom === 0 && found.droppableAt === undefined;

@@ -74,7 +74,7 @@ export const stepsReached: Record<Order, (funnel: Funnel) => string> = {
        .map((_, index) => layer(dialect, index + 1, windowMicros))
        .join("")},
      reached AS (${allSteps(steps, (index) => `SELECT ${index} AS step, who, ${dialect.valueAtLeast("took", arrival(dialect))} AS took FROM step_${index} GROUP BY who`)})`,
-  strict: (funnel) => `${inARow(funnel)},
+  strict: (funnel) => `${strictPaths(funnel)},
      reached AS (${allSteps(
        funnel.steps,
        (index) =>
@@ -135,7 +135,7 @@ function layer(dialect: SqlDialect, step: number, windowMicros: number): string 
 }
 
 /** SQL for `rows`: for each first-step event, whether the directly following events match the next steps. */
-function inARow({ steps, windowMicros }: Funnel): string {
+function strictPaths({ steps, windowMicros }: Funnel): string {
   const behind = steps.slice(1).map((_, index) => index + 1);
   return `placed AS (
        SELECT who, bucket, moment AS moment_0, is_0 AS got_0, row_number() OVER one AS place
@@ -197,16 +197,16 @@ function completedBySums(funnel: Funnel): string {
 
 /** SQL for `starts`: for each start of the funnel, its period and the reached steps. */
 export const startsReached: Record<Order, (funnel: Funnel) => string> = {
-  ordered: (funnel) => `${waysThrough(funnel)},
+  ordered: (funnel) => `${orderedPaths(funnel)},
      starts AS (${allSteps(funnel.steps, (index) => `SELECT who, bucket, ${index} AS step FROM way_${index}`)})`,
-  strict: (funnel) => `${inARow(funnel)},
+  strict: (funnel) => `${strictPaths(funnel)},
      starts AS (${allSteps(funnel.steps, (index) => `SELECT who, bucket, ${index} AS step FROM rows WHERE got_${index}`)})`,
   unordered: (funnel) => `${completed(funnel)},
      starts AS (SELECT who, bucket, completed - 1 AS step FROM counted)`,
 };
 
 /** SQL for `way_0`, `way_1`, …: each start continues with the first event of the next step. */
-function waysThrough({ dialect, steps, windowMicros }: Funnel): string {
+function orderedPaths({ dialect, steps, windowMicros }: Funnel): string {
   return `
      placed ${dialect.asMaterialized} (
        SELECT *, row_number() OVER (PARTITION BY who ORDER BY moment, lane, seq) AS place FROM found
@@ -228,12 +228,12 @@ function waysThrough({ dialect, steps, windowMicros }: Funnel): string {
 
 /** SQL for `taken`: each person's time from one step to the other. */
 export const reuseCount: Record<Order, (funnel: Funnel) => string> = {
-  ordered: (funnel) => `${waysThrough(funnel)},
+  ordered: (funnel) => `${orderedPaths(funnel)},
      taken AS (
        SELECT t.who AS who, ${funnel.dialect.valueAtLeast("t.moment - f.moment", "t.start")} AS took
        FROM way_${funnel.to} t JOIN way_${funnel.from} f ON f.who = t.who AND f.start = t.start GROUP BY t.who
      )`,
-  strict: (funnel) => `${inARow(funnel)},
+  strict: (funnel) => `${strictPaths(funnel)},
      taken AS (
        SELECT who, ${funnel.dialect.valueAtLeast(`moment_${funnel.to} - moment_${funnel.from}`, "place")} AS took
        FROM rows WHERE got_${funnel.to} GROUP BY who

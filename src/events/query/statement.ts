@@ -163,12 +163,12 @@ class Checker {
       rename(node, { catalog: "", schema: "", table: common });
       return;
     }
-    const view = this.viewOf(node, isQualified);
+    const view = this.findView(node, isQualified);
     this.views.add(view);
     rename(node, getTable(view));
   }
 
-  private viewOf({ catalog_name, schema_name, table_name }: Node, isQualified: boolean): ViewName {
+  private findView({ catalog_name, schema_name, table_name }: Node, isQualified: boolean): ViewName {
     if (this.isOwn) {
       const view = viewNames.find((name) => {
         const { catalog, schema, table } = getTable(name);

@@ -40,7 +40,7 @@ export function findColumns({ people, eventProperties }: ViewSources, projectId:
     // In the form of `->>` a number such as 12.0 differs from its column.
     const isEqual =
       form === "member" || findPropertyType(people, { projectId, owner: "event", name }) === "String";
-    const column = eventProperties?.columnOf(name);
+    const column = eventProperties?.findColumn(name);
     return isEqual ? column : undefined;
   };
 }

@@ -31,7 +31,7 @@ export function webFilterSql(store: EventSql, filter: JsonObject): string {
   if (own === undefined || isPresenceTest(filter)) return eventFilterSql(store, filter);
   const location: PropertyLocation = {
     json: typeof eventProperties === "string" ? eventProperties : eventProperties.json,
-    columnOf: own,
+    findColumn: own,
   };
   return eventFilterSql({ ...store, eventProperties: location }, filter);
 }
@@ -63,7 +63,7 @@ export function propertyOfFilter(filter: JsonObject): VisitProperty {
 export function visitFilterSql({ dialect }: EventSql, filter: JsonObject): string {
   const value = propertyOfFilter(filter).of(dialect);
   if (isPresenceTest(filter)) return `${value} IS ${filter.operator === "is_set" ? "NOT NULL" : "NULL"}`;
-  const sql = closely(dialect, { json: dialect.text("{}"), columnOf: () => `(${value})` }, filter);
+  const sql = closely(dialect, { json: dialect.text("{}"), findColumn: () => `(${value})` }, filter);
   if (sql !== undefined) return `(${sql})`;
   const operator = JSON.stringify(filter.operator ?? "exact");
   throw new UnknownQueryError(`The operator ${operator} is not supported here, or not with this value.`);

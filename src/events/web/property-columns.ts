@@ -19,16 +19,16 @@ export function forWebQueries(store: EventSql, absent: readonly string[]): Event
   const { eventProperties: location, dialect } = store;
   if (typeof location === "string") return store;
   const present = webPropertyNames.filter((name) => !absent.includes(name));
-  const columns = new Map(present.map((name) => [name, location.columnOf(name)]));
+  const columns = new Map(present.map((name) => [name, location.findColumn(name)]));
   const parsed = present.filter((name) => columns.get(name) === undefined);
   const texts = dialect.memberTexts(location.json, parsed);
   return {
     ...store,
     eventProperties: {
       json: location.json,
-      columnOf(name) {
+      findColumn(name) {
         if (absent.includes(name)) return dialect.nullText;
-        return columns.get(name) ?? texts[parsed.indexOf(name)] ?? location.columnOf(name);
+        return columns.get(name) ?? texts[parsed.indexOf(name)] ?? location.findColumn(name);
       },
     },
   };

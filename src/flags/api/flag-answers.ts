@@ -81,7 +81,7 @@ export class FlagAnswers {
       last_called_at: toApiTimeOrNull(flag.lastCalledAt),
       is_simple_flag: isSimpleFlag(flag.filters),
       performed_rollback: flag.performedRollback ?? false,
-      local_evaluation_issues: this.issuesOf(flag),
+      local_evaluation_issues: this.getIssues(flag),
       can_edit: canEdit(this.permissions, flag),
       user_access_level: accessLevel(this.permissions, flag),
       status: getStatusField(flag, this.now),
@@ -94,7 +94,7 @@ export class FlagAnswers {
     return this.viewer === undefined ? withHiddenPayloads(flag) : this.payloads.open(flag);
   }
 
-  private issuesOf(flag: Flag): string[] {
+  private getIssues(flag: Flag): string[] {
     const { projectId } = flag;
     this.issues ??= new LocalIssues(localFacts(this.db, projectId, this.groupTypes));
     return this.issues.of(flag);

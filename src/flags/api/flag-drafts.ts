@@ -95,7 +95,7 @@ export const DraftInput = object({
   subjects: list(SubjectInput),
 });
 
-/** One result per subject. @throws {InvalidFieldError} @throws {FlagInvalid} the draft cannot be saved */
+/** One result per subject. @throws {InvalidFieldError} @throws {InvalidFlagError} the draft cannot be saved */
 export async function explainDraftFor(
   deps: Omit<DraftDeps, "personCounter">,
   { project, now }: { project: Project; now: Date },

@@ -32,7 +32,7 @@ export interface Deciding {
 }
 
 /**
- * @throws {InvalidFieldError} @throws {FlagInvalid} @throws {HttpError} the change is invalid, or requires approval.
+ * @throws {InvalidFieldError} @throws {InvalidFlagError} @throws {HttpError} the change is invalid, or requires approval.
  */
 export function scheduleFlagChange(
   deps: FlagWriteDeps,
@@ -54,7 +54,7 @@ export function scheduleFlagChange(
 }
 
 /**
- * @throws {InvalidFieldError} @throws {FlagInvalid} @throws {HttpError} the change is invalid, or requires approval.
+ * @throws {InvalidFieldError} @throws {InvalidFlagError} @throws {HttpError} the change is invalid, or requires approval.
  */
 export function assertSchedulable(
   deps: FlagWriteDeps,
@@ -222,7 +222,7 @@ export function assertMember(
   return { db, organization };
 }
 
-/** Checks that the change is currently valid. @throws {InvalidFieldError} @throws {FlagInvalid} */
+/** Checks that the change is currently valid. @throws {InvalidFieldError} @throws {InvalidFlagError} */
 export function assertPossible(deps: FlagWriteDeps, flag: Flag, sent: JsonObject, field: string): void {
   assertNoSecretPayload(flag, sent, field);
   const { fields } = getEdit(sent, flag);

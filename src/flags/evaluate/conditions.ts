@@ -140,10 +140,10 @@ function traceFilter(filter: CompiledFilter, result: MatchResult | Failure, run:
   };
   switch (filter.kind) {
     case "person":
-      return { ...common, found: run.person.get(filter.key), source: run.person.sourceOf(filter.key) };
+      return { ...common, found: run.person.get(filter.key), source: run.person.findSource(filter.key) };
     case "group": {
       const group = run.group(filter.groupTypeIndex);
-      return { ...common, found: group.get(filter.key), source: group.sourceOf(filter.key) };
+      return { ...common, found: group.get(filter.key), source: group.findSource(filter.key) };
     }
     case "cohort": {
       const isIn = result instanceof Failure ? undefined : (result === true) !== filter.isInverted;

@@ -13,7 +13,7 @@ export type PropertySource = "stored" | "override" | "request" | "geoip" | "deri
 export interface PropertyView {
   /** The value, null included; undefined for a missing property. */
   get(name: string): Json | undefined;
-  sourceOf(name: string): PropertySource;
+  findSource(name: string): PropertySource;
 }
 
 type Properties = Readonly<JsonObject> | null | undefined;
@@ -59,7 +59,7 @@ export class PersonView implements PropertyView {
     return source === undefined ? undefined : this.get(source);
   }
 
-  sourceOf(name: string): PropertySource {
+  findSource(name: string): PropertySource {
     const override = this.getOverride(name);
     if (override === undefined || override === null) {
       if (name.startsWith("$geoip_") && getOwnProperty(this.geoip, name) !== undefined) return "geoip";
@@ -93,7 +93,7 @@ export class GroupView implements PropertyView {
     return override !== undefined ? override : getOwnProperty(this.stored, name);
   }
 
-  sourceOf(name: string): PropertySource {
+  findSource(name: string): PropertySource {
     if (name === "$group_key" && this.key !== undefined) return "request";
     if (getOwnProperty(this.overrides, name) !== undefined) return "override";
     return getOwnProperty(this.stored, name) === undefined ? "missing" : "stored";

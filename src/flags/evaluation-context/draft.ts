@@ -34,7 +34,7 @@ const idOfNew = 0;
  * Explains the value that a draft would have for each subject.
  *
  * @param before the flag that the draft changes; undefined for a new one.
- * @throws {FlagInvalid} @throws {InvalidFieldError} the draft could not be saved.
+ * @throws {InvalidFlagError} @throws {InvalidFieldError} the draft could not be saved.
  */
 export async function explainDraft(
   deps: FlagWriteDeps & { flagSets: FlagSets; persons: PersonReader },

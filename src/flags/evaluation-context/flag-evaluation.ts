@@ -62,7 +62,7 @@ export class FlagEvaluation {
   }
 
   private evaluate(set: FlagSet, request: FlagEvaluationRequest, stored: StoredContext): Evaluation {
-    const overrides = this.overridesOf(set, request, stored);
+    const overrides = this.getOverrides(set, request, stored);
     const { requestKey } = request;
     if (requestKey === undefined || overrides.hashKeyOverrides || overrides.hashKeyOverridesFailed) {
       return evaluate(set, { ...facts(request, stored), ...overrides });
@@ -75,7 +75,7 @@ export class FlagEvaluation {
     return evaluation;
   }
 
-  private overridesOf(
+  private getOverrides(
     set: FlagSet,
     { projectId, distinctId, anonDistinctId, now }: FlagEvaluationRequest,
     stored: StoredContext,

@@ -100,7 +100,7 @@ class Import {
       omitted: items?.omitted ?? [],
       turnedOff: items?.turnedOff ?? [],
       isNothingImported: items?.isNothingImported ?? false,
-      needsApproval: this.protectedOf(before, differences),
+      needsApproval: this.getProtected(before, differences),
     };
   }
 
@@ -108,7 +108,7 @@ class Import {
    * The protected flags that the import changes. Dependencies are read after the import: where a protected flag no
    * longer depends on a changed item, a flag between the two is changed itself.
    */
-  private protectedOf(before: FlagDocument, differences: readonly ItemDifference[]): string[] {
+  private getProtected(before: FlagDocument, differences: readonly ItemDifference[]): string[] {
     const { projectId } = this.request;
     const wereProtected = new Set(
       before.flags

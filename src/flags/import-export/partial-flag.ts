@@ -56,23 +56,23 @@ export function writeFlagInPart(
   if (writer.check(with_([])) === undefined) {
     const preserved = groups.filter((group, index) => {
       const reason = writer.check(with_([group]));
-      if (reason !== undefined) note(obstacles, { part: `rule ${index + 1}`, reason });
+      if (reason !== undefined) addObstacle(obstacles, { part: `rule ${index + 1}`, reason });
       return reason === undefined;
     });
     if (writer.write(with_(preserved), true) === undefined) {
       // Every condition set is valid alone, or the value is not a list.
-      if (preserved.length === groups.length) note(obstacles, { part: "its filters", reason: whole });
+      if (preserved.length === groups.length) addObstacle(obstacles, { part: "its filters", reason: whole });
       return obstacles;
     }
   }
   // The problem is outside of the condition sets. An existing flag stays unchanged.
   const isRetained =
     writer.isNew && writer.write({ key: item.key, filters: { groups: [] } }, true) === undefined;
-  note(obstacles, { part: isRetained ? "its filters" : wholeFlag, reason: whole });
+  addObstacle(obstacles, { part: isRetained ? "its filters" : wholeFlag, reason: whole });
   return obstacles;
 }
 
-function note(obstacles: Obstacle[], obstacle: Obstacle): void {
+function addObstacle(obstacles: Obstacle[], obstacle: Obstacle): void {
   const { part, reason } = obstacle;
   if (!obstacles.some((known) => known.part === part && known.reason === reason)) obstacles.push(obstacle);
 }

@@ -49,13 +49,13 @@ export interface BlastRadiusBody {
   key?: string;
 }
 
-/** The filters as saving would store them. @throws {FlagInvalid} saving would reject them. */
+/** The filters as saving would store them. @throws {InvalidFlagError} saving would reject them. */
 export type CheckAsSaving = (filters: JsonObject, flagKey: string) => JsonObject;
 
 /**
  * Reads the body of a blast-radius request. Rejects what saving rejects (contract, third round B6).
  *
- * @throws {FlagInvalid} no condition, or one next to `filters` (attr null), a filter about another group type (attr
+ * @throws {InvalidFlagError} no condition, or one next to `filters` (attr null), a filter about another group type (attr
  * null), filters that cannot be saved (attr `filters`).
  */
 export function parseBlastRadius(body: BlastRadiusBody, checkAsSaving: CheckAsSaving): BlastRadiusQuery {

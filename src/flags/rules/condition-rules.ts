@@ -52,7 +52,7 @@ export function checkPropertyTypes(filters: JsonObject, context: { hasEarlyAcces
   }
 }
 
-/** @throws {FlagInvalid} the percentages of existing variants do not add up to 100. */
+/** @throws {InvalidFlagError} the percentages of existing variants do not add up to 100. */
 export function checkVariantSum(filters: JsonObject): void {
   const variants = getVariants(filters);
   if (variants.length === 0) return;
@@ -63,7 +63,7 @@ export function checkVariantSum(filters: JsonObject): void {
 
 /**
  * @param recordMisfit receives messages about values; without it they are rejected.
- * @throws {FlagInvalid} the first condition with an unknown variant or an invalid property test.
+ * @throws {InvalidFlagError} the first condition with an unknown variant or an invalid property test.
  */
 export function checkConditions(
   filters: JsonObject,
@@ -92,7 +92,7 @@ export function checkConditions(
   }
 }
 
-/** @throws {FlagInvalid} the first cohort in conditions that does not exist or cannot be used. */
+/** @throws {InvalidFlagError} the first cohort in conditions that does not exist or cannot be used. */
 export function checkCohorts(filters: JsonObject, cohorts: CohortFacts): void {
   for (const list of conditionLists) {
     for (const { type, value } of getGroups({ groups: filters[list] ?? [] }).flatMap(getProperties))
@@ -136,7 +136,7 @@ export function getMisfits(filters: JsonObject): string[] {
   );
 }
 
-/** @throws {FlagInvalid} unless misfits are noted. */
+/** @throws {InvalidFlagError} unless misfits are noted. */
 export function rejectOrRecord(
   { detail, code }: FilterValueError,
   recordMisfit: RecordMisfit | undefined,

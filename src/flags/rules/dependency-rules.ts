@@ -26,7 +26,7 @@ export function dependencyIds(filters: JsonObject): number[] {
 
 /**
  * @param known references that the stored filters have already: a flag that was switched off meanwhile may stay.
- * @throws {FlagInvalid} not an ID, no such flag, a disabled one, the flag itself, a cycle; a value that the flag cannot
+ * @throws {InvalidFlagError} not an ID, no such flag, a disabled one, the flag itself, a cycle; a value that the flag cannot
  * have.
  */
 export function checkDependencies(filters: JsonObject, known: readonly string[], owner: Owner): void {

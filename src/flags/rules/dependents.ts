@@ -63,7 +63,7 @@ function cohortIdsIn(filters: Json | undefined): number[] {
   return ids;
 }
 
-/** @throws {FlagInvalid} when active flags depend on the flag to be deleted. */
+/** @throws {InvalidFlagError} when active flags depend on the flag to be deleted. */
 export function checkDeletable(dependents: readonly FlagFact[]): void {
   if (dependents.length === 0) return;
   throw flagInvalid(
@@ -72,7 +72,7 @@ export function checkDeletable(dependents: readonly FlagFact[]): void {
   );
 }
 
-/** @throws {FlagInvalid} when active flags depend on the flag to be switched off. */
+/** @throws {InvalidFlagError} when active flags depend on the flag to be switched off. */
 export function checkDisablable(dependents: readonly FlagFact[]): void {
   if (dependents.length === 0) return;
   throw flagInvalid(
@@ -81,7 +81,7 @@ export function checkDisablable(dependents: readonly FlagFact[]): void {
   );
 }
 
-/** @throws {FlagInvalid} when the flag to be switched on depends on flags that are off or deleted. */
+/** @throws {InvalidFlagError} when the flag to be switched on depends on flags that are off or deleted. */
 export function checkEnablable(flag: Pick<FlagFact, "filters">, flags: FlagFacts): void {
   const disabled = dependencyIds(flag.filters).flatMap((id) => {
     const needed = flags.find(id);

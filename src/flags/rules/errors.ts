@@ -3,7 +3,7 @@
 import { AppError, InvalidFieldError } from "../../lib/errors.ts";
 
 /** Thrown by the rules of this folder; the message is part of the contract. */
-export class FlagInvalid extends InvalidFieldError {
+export class InvalidFlagError extends InvalidFieldError {
   /** @param field the invalid one, or null for the flag as a whole. */
   constructor(code: string, detail: string, field: string | null) {
     super(field, code, detail);
@@ -11,13 +11,13 @@ export class FlagInvalid extends InvalidFieldError {
 }
 
 /** A rule about the flag as a whole was broken. */
-export function flagInvalid(detail: string): FlagInvalid {
-  return new FlagInvalid("invalid_input", detail, null);
+export function flagInvalid(detail: string): InvalidFlagError {
+  return new InvalidFlagError("invalid_input", detail, null);
 }
 
 /** A rule about `filters` was broken; most have no specific code. */
-export function filtersInvalid(detail: string, code = "invalid_input"): FlagInvalid {
-  return new FlagInvalid(code, detail, "filters");
+export function filtersInvalid(detail: string, code = "invalid_input"): InvalidFlagError {
+  return new InvalidFlagError(code, detail, "filters");
 }
 
 /** Keys that a message lists. */

@@ -16,7 +16,7 @@ const groupTypeIndexMax = 2 ** 31 - 1;
 /** The maximum depth of a body. */
 const nestingMax = 200;
 
-/** @throws {FlagInvalid} `invalid_input`, with the path and the problem. */
+/** @throws {InvalidFlagError} `invalid_input`, with the path and the problem. */
 export function checkShape(filters: JsonObject): void {
   checkNesting(filters, 0);
   for (const name of ["groups", "super_groups", "holdout_groups"]) {

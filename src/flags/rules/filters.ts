@@ -9,7 +9,7 @@ import { isJsonObject, type Json, type JsonObject, typeName } from "../../lib/js
 import { normalizeOperator, type RecordMisfit } from "../../lib/operators.ts";
 import { checkConditions, checkPropertyTypes, checkVariantSum } from "./condition-rules.ts";
 import { checkDependencies, dependencyReferences } from "./dependency-rules.ts";
-import { FlagInvalid, filtersInvalid } from "./errors.ts";
+import { filtersInvalid, InvalidFlagError } from "./errors.ts";
 import { checkShape } from "./filters-schema.ts";
 import { withRollout } from "./rollout.ts";
 import { mapProperties } from "./stored-filters.ts";
@@ -45,7 +45,7 @@ const sizeMaxBytes = 512 * 1024;
  *
  * @param sent the `filters` of the request; undefined when absent: the flag is off for everyone until it has a
  *             condition set (contract, decision 11).
- * @throws {FlagInvalid} the first rule that is broken.
+ * @throws {InvalidFlagError} the first rule that is broken.
  */
 export function filtersOfNewFlag(sent: unknown, context: FiltersContext): JsonObject {
   if (sent === undefined) return finish({ groups: [] }, {}, [], context);
@@ -58,7 +58,7 @@ export function filtersOfNewFlag(sent: unknown, context: FiltersContext): JsonOb
  * stay. Payloads of variants that no longer exist are deleted, unless payloads were sent too.
  *
  * @param sent   the `filters` of the request; undefined when absent, so that only the flag around them changes.
- * @throws {FlagInvalid} the first rule that is broken.
+ * @throws {InvalidFlagError} the first rule that is broken.
  */
 export function filtersOfChangedFlag(sent: unknown, stored: JsonObject, context: FiltersContext): JsonObject {
   if (sent === undefined && context.rolloutPercentage === undefined) {
@@ -94,10 +94,10 @@ function finish(
 }
 
 function dictionary(sent: unknown): JsonObject {
-  if (sent === null) throw new FlagInvalid("null", "This field may not be null.", "filters");
+  if (sent === null) throw new InvalidFlagError("null", "This field may not be null.", "filters");
   if (isJsonObject(sent)) return sent;
   const detail = `Expected a dictionary of items but got type "${typeName(sent)}".`;
-  throw new FlagInvalid("not_a_dict", detail, "filters");
+  throw new InvalidFlagError("not_a_dict", detail, "filters");
 }
 
 /** A remote configuration is always on: without condition sets it gets one, and empty rollouts become full ones. */
@@ -164,7 +164,7 @@ function checkSize(filters: JsonObject): void {
 /**
  * Payloads in stored form: every value is a JSON string. Null clears them.
  *
- * @throws {FlagInvalid} not an object, a string that is not JSON, a key that is not a value of the flag.
+ * @throws {InvalidFlagError} not an object, a string that is not JSON, a key that is not a value of the flag.
  */
 function normalizePayloads(payloads: Json | undefined, filters: JsonObject): JsonObject {
   if (payloads === null) return {};

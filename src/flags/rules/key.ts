@@ -5,13 +5,13 @@
  * characters.
  */
 
-import { FlagInvalid } from "./errors.ts";
+import { InvalidFlagError } from "./errors.ts";
 import { keyCharacters } from "./shared-rules.ts";
 
 /** Maximum number of characters. */
 export const keyLengthMax = 400;
 
-/** @throws {FlagInvalid} `invalid_key`. Call it after the uniqueness check. */
+/** @throws {InvalidFlagError} `invalid_key`. Call it after the uniqueness check. */
 export function checkKeyCharacters(key: string): void {
   if (keyCharacters.test(key)) return;
   throw invalid("invalid_key", "Only letters, numbers, hyphens (-) & underscores (_) are allowed.");
@@ -57,6 +57,6 @@ export function unusedKey(original: string, isUsed: (key: string) => boolean): s
   }
 }
 
-function invalid(code: string, detail: string): FlagInvalid {
-  return new FlagInvalid(code, detail, "key");
+function invalid(code: string, detail: string): InvalidFlagError {
+  return new InvalidFlagError(code, detail, "key");
 }

@@ -5,7 +5,7 @@
  */
 
 import type { JsonObject } from "../../lib/json/value.ts";
-import { FlagInvalid } from "./errors.ts";
+import { InvalidFlagError } from "./errors.ts";
 import { toPercentage, withGroups } from "./stored-filters.ts";
 import { getGroups } from "./types.ts";
 
@@ -16,7 +16,7 @@ import { getGroups } from "./types.ts";
  * @param sent   the part of them in the same request.
  * @param percentage an integer from 0 to 100; undefined when absent from the request, or equal to the value that
  *                   reading returns.
- * @throws {FlagInvalid} there are several condition sets, the request has another percentage in `filters`, or a remote
+ * @throws {InvalidFlagError} there are several condition sets, the request has another percentage in `filters`, or a remote
  * configuration would be off.
  */
 export function withRollout(
@@ -51,6 +51,6 @@ interface RolloutRequest {
   isRemoteConfiguration: boolean;
 }
 
-function rejection(detail: string): FlagInvalid {
-  return new FlagInvalid("invalid_input", detail, "rollout_percentage");
+function rejection(detail: string): InvalidFlagError {
+  return new InvalidFlagError("invalid_input", detail, "rollout_percentage");
 }

@@ -1,7 +1,7 @@
 /** Tags of a flag, and those that limit where it is evaluated. Source: contract, management-api 3.2. */
 
 import { typeName } from "../../lib/json/value.ts";
-import { FlagInvalid, flagInvalid } from "./errors.ts";
+import { flagInvalid, InvalidFlagError } from "./errors.ts";
 
 export interface Tags {
   tags: string[];
@@ -22,7 +22,7 @@ export interface SentTags {
  * Tags are trimmed, lower-cased, deduplicated and sorted. Evaluation tags that are tags of the flag are removed with
  * them.
  *
- * @throws {FlagInvalid} `not_a_list`, `null` or `invalid_input` for wrong types; `invalid_input` with attr null when an
+ * @throws {InvalidFlagError} `not_a_list`, `null` or `invalid_input` for wrong types; `invalid_input` with attr null when an
  * evaluation tag is neither among the tags nor stored without being one.
  */
 export function changedTags(sent: SentTags, stored: Tags): Tags {
@@ -47,13 +47,17 @@ export function changedTags(sent: SentTags, stored: Tags): Tags {
 export function normalizeTags(sent: unknown, attr: string): string[] | undefined {
   if (sent === undefined || sent === null) return undefined;
   if (!Array.isArray(sent)) {
-    throw new FlagInvalid("not_a_list", `Expected a list of items but got type "${typeName(sent)}".`, attr);
+    throw new InvalidFlagError(
+      "not_a_list",
+      `Expected a list of items but got type "${typeName(sent)}".`,
+      attr,
+    );
   }
   const tags = new Set<string>();
   for (const [index, tag] of sent.entries()) {
-    if (tag === null) throw new FlagInvalid("null", "This field may not be null.", `${attr}__${index}`);
+    if (tag === null) throw new InvalidFlagError("null", "This field may not be null.", `${attr}__${index}`);
     if (typeof tag !== "string")
-      throw new FlagInvalid("invalid_input", "Not a valid string.", `${attr}__${index}`);
+      throw new InvalidFlagError("invalid_input", "Not a valid string.", `${attr}__${index}`);
     const normal = tag.trim().toLowerCase();
     if (normal !== "") tags.add(normal);
   }

@@ -48,7 +48,7 @@ export function readFlagsRequest(text: string): FlagsRequest {
     }
     return undefined;
   };
-  const objectOf = (...names: string[]) => {
+  const getObject = (...names: string[]) => {
     const value = first(...names);
     return isJsonObject(value) ? value : undefined;
   };
@@ -57,9 +57,9 @@ export function readFlagsRequest(text: string): FlagsRequest {
     distinctId: getId(text, body, "distinct_id") ?? getId(text, body, "$distinct_id"),
     anonDistinctId: getId(text, body, "$anon_distinct_id") ?? getId(text, body, "anon_distinct_id"),
     deviceId: getId(text, body, "$device_id") ?? getId(text, body, "device_id"),
-    personProperties: objectOf("person_properties", "$properties"),
-    groups: objectOf("groups", "$groups"),
-    groupProperties: objectOf("group_properties", "$group_properties"),
+    personProperties: getObject("person_properties", "$properties"),
+    groups: getObject("groups", "$groups"),
+    groupProperties: getObject("group_properties", "$group_properties"),
     areFlagsDisabled: isSwitchedOn(first("disable_flags")),
     flagKeys: toStrings(first("flag_keys", "flag_keys_to_evaluate")),
     // Normalized like stored tags (`rules/tags.ts`).

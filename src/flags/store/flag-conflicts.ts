@@ -50,18 +50,18 @@ export function mergeConcurrentEdit(
 }
 
 /** Names that the server adds to conditions in responses. */
-const shownOnly = new Set(["cohort_name", "group_key_names"]);
+const displayNames = new Set(["cohort_name", "group_key_names"]);
 
 function comparable(name: string, value: Json): Json {
   // Responses show false for an unset value.
   if (name === "performed_rollback") return value ?? false;
-  return name === "filters" ? withoutShown(value) : value;
+  return name === "filters" ? withoutDisplayNames(value) : value;
 }
 
 /** Filters without the names that responses add to their conditions. */
-export function withoutShown(value: Json): Json {
-  if (Array.isArray(value)) return value.map(withoutShown);
+export function withoutDisplayNames(value: Json): Json {
+  if (Array.isArray(value)) return value.map(withoutDisplayNames);
   if (!isJsonObject(value)) return value;
-  const preserved = Object.entries(value).filter(([name]) => !shownOnly.has(name));
-  return Object.fromEntries(preserved.map(([name, inner]) => [name, withoutShown(inner)]));
+  const preserved = Object.entries(value).filter(([name]) => !displayNames.has(name));
+  return Object.fromEntries(preserved.map(([name, inner]) => [name, withoutDisplayNames(inner)]));
 }

@@ -22,7 +22,7 @@ export function dependentFlags(
   return dependents.map((found) => ({ id: found.id, key: found.key, name: found.name }));
 }
 
-/** Rejects changes that would break dependent flags; checks only transitions. @throws {FlagInvalid} */
+/** Rejects changes that would break dependent flags; checks only transitions. @throws {InvalidFlagError} */
 export function checkTransitions(
   t: Reading,
   before: Flag,
@@ -46,7 +46,7 @@ export function checkTransitions(
 
 /**
  * Cohorts of an inactive or deleted flag may be deleted: without them it is neither enabled nor restored.
- * @throws {FlagInvalid}
+ * @throws {InvalidFlagError}
  */
 export function checkCohortsOfRevived(
   t: Reading,

@@ -11,7 +11,7 @@ import { InvalidFieldError } from "../../lib/errors.ts";
 import type { Flag, FlagFields } from "../fields.ts";
 import { checkKeyCharacters, keyFromName, keyOfReplaced, keyOfRestored, unusedKey } from "../rules/key.ts";
 
-/** Checks a new key of a flag. @throws {InvalidFieldError} `unique` @throws {FlagInvalid} */
+/** Checks a new key of a flag. @throws {InvalidFieldError} `unique` @throws {InvalidFlagError} */
 export function checkKey(t: MetadataTx, projectId: number, key: string, ownId: number | undefined): void {
   const holder = getHolder(t, projectId, key);
   if (holder && !holder.deleted && holder.id !== ownId) {

@@ -57,12 +57,12 @@ export function readFlagPermissions(
 
 /** Whether the user may change the flag. */
 export function canEdit(permissions: FlagPermissions, flag: Pick<Flag, "id" | "createdById">): boolean {
-  if (mayEditRolesOf(permissions, flag)) return true;
+  if (mayEditRoles(permissions, flag)) return true;
   return permissions.roleLevel === flagsAccessLevels.view && permissions.grantedFlagIds.has(flag.id);
 }
 
 /** Whether the user may choose the roles that edit the flag (contract: management-api 5.8). */
-export function mayEditRolesOf(permissions: FlagPermissions, flag: Pick<Flag, "createdById">): boolean {
+export function mayEditRoles(permissions: FlagPermissions, flag: Pick<Flag, "createdById">): boolean {
   return (
     flag.createdById === permissions.userId ||
     permissions.isAdmin ||

@@ -225,7 +225,7 @@ function saveFlag(
 /**
  * The filters to store after a write of a flag; without `before`, those of a draft.
  *
- * @throws {FlagInvalid} a rule of management-api 4.4 is broken.
+ * @throws {InvalidFlagError} a rule of management-api 4.4 is broken.
  * @throws {InvalidFieldError} payloads would be secret in a flag that is not a remote configuration (3.1).
  */
 export function filtersToStore(

@@ -16,7 +16,7 @@ import { flagsByCohort } from "../rules/dependents.ts";
 import { getNames } from "../rules/errors.ts";
 import { criticalTag } from "../rules/shared-rules.ts";
 import { findFlag } from "./flag.ts";
-import { withoutShown } from "./flag-conflicts.ts";
+import { withoutDisplayNames } from "./flag-conflicts.ts";
 
 /** Flags and cohorts of a project that change. */
 export interface Changed {
@@ -202,7 +202,7 @@ function isChangedByFields(of: Flag, fields: Partial<FlagFields>): boolean {
 function isPartChanged(stored: JsonObject, sent: JsonObject | null): boolean {
   if (!isJsonObject(sent)) return sent !== null;
   return Object.entries(sent).some(
-    ([name, value]) => !Bun.deepEquals(withoutShown(value), stored[name] ?? null),
+    ([name, value]) => !Bun.deepEquals(withoutDisplayNames(value), stored[name] ?? null),
   );
 }
 

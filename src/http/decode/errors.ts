@@ -23,7 +23,7 @@ export class EmptyPayloadError extends InvalidPayloadError {
 }
 
 /** One invalid item rejects the whole request. */
-export class InvalidItem extends InvalidPayloadError {
+export class InvalidItemError extends InvalidPayloadError {
   constructor(
     message: string,
     /** Short code of the fault. */

@@ -65,7 +65,7 @@ export class LookupStore implements Disposable {
   }
 
   /** All rows of a kind, in reading order. */
-  *rowsOf(kind: LookupKind): Generator<JsonObject> {
+  *getRows(kind: LookupKind): Generator<JsonObject> {
     if (!this.kinds.has(kind)) return;
     const found = this.open().query<{ content: string }, [string]>(
       "SELECT content FROM lookup_row WHERE kind = ? ORDER BY number",

@@ -72,7 +72,7 @@ export function* resolveMerges(options: MergeOptions): Generator<ResolvedMerge> 
   database.run("PRAGMA synchronous = OFF");
   database.run(schema);
   const groups = new Groups(database, options);
-  for (const row of options.store.rowsOf(options.kind)) {
+  for (const row of options.store.getRows(options.kind)) {
     const reason = groups.add(sourceMerge(options.kind, row));
     if (reason !== undefined) yield { pairs: [], micros: 0, rows: 0, leftOut: [reason] };
   }
@@ -92,8 +92,8 @@ class Groups {
     const micros = toTime(merge.time, nowMicros, zone && { toInstant: zone, hasLocalNumbers: false });
     if (typeof micros !== "number") return mergeReasons.time;
     if (isPlaceholder(merge.from) || isPlaceholder(merge.into)) return mergeReasons.placeholder;
-    const from = this.rootOf(merge.from);
-    const into = this.rootOf(merge.into);
+    const from = this.findRoot(merge.from);
+    const into = this.findRoot(merge.into);
     if (from === undefined || into === undefined) return mergeReasons.unknown;
     const isOne = from.id === into.id;
     if (!isOne && from.user_id !== null && into.user_id !== null && from.user_id !== into.user_id)
@@ -111,7 +111,7 @@ class Groups {
     for (const node of nodes.iterate()) {
       if (node.micros === null) continue;
       let root = node;
-      while (root.parent !== null) root = this.nodeOf(root.parent)!;
+      while (root.parent !== null) root = this.getNode(root.parent)!;
       const target = root.user_id ?? this.options.idsOf(root.id)[0]?.distinctId;
       const others = this.options
         .idsOf(node.id)
@@ -123,8 +123,8 @@ class Groups {
   }
 
   /** The root of a user's group; undefined when unknown. */
-  private rootOf(id: string): Node | undefined {
-    let node = this.nodeOf(id);
+  private findRoot(id: string): Node | undefined {
+    let node = this.getNode(id);
     if (node === null) {
       const ids = this.options.idsOf(id);
       if (ids.length === 0) return undefined;
@@ -135,14 +135,14 @@ class Groups {
     const path: Node[] = [];
     while (node.parent !== null) {
       path.push(node);
-      node = this.nodeOf(node.parent)!;
+      node = this.getNode(node.parent)!;
     }
     // Path compression: shortens the next search.
     for (const each of path) if (each.parent !== node.id) this.write({ ...each, parent: node.id });
     return node;
   }
 
-  private nodeOf(id: string): Node | null {
+  private getNode(id: string): Node | null {
     return this.database.query<Node, [string]>("SELECT * FROM node WHERE id = ?").get(id);
   }
 

@@ -54,7 +54,7 @@ export class PostHogApi {
   async page(path: string): Promise<Page> {
     const body = await this.get(path);
     const list = isJsonObject(body) ? getOwnProperty(body, "results") : body;
-    if (!Array.isArray(list)) throw this.strange(path);
+    if (!Array.isArray(list)) throw this.unexpectedResponse(path);
     const next = isJsonObject(body) ? getOwnProperty(body, "next") : undefined;
     return {
       results: list.filter(isJsonObject),
@@ -129,7 +129,7 @@ export class PostHogApi {
     try {
       return { body: parseJsonString(text) };
     } catch {
-      throw this.strange(path);
+      throw this.unexpectedResponse(path);
     }
   }
 
@@ -151,7 +151,7 @@ export class PostHogApi {
     );
   }
 
-  private strange(path: string): SourceRejectedError {
+  private unexpectedResponse(path: string): SourceRejectedError {
     const message = `${this.base.origin} answers ${path.split("?")[0]} with something that is no list.`;
     return new SourceRejectedError(
       message,

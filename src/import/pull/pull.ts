@@ -155,7 +155,7 @@ class Pull {
       const again = withOverlap(page.next);
       const upTo: string | undefined = again === next ? page.next : again;
       next = upTo === next ? undefined : upTo;
-      this.goOn(
+      this.writeCursorAfter(
         next,
         page.results.map(({ id }) => String(id)),
       );
@@ -187,7 +187,7 @@ class Pull {
       const page = await this.api.page(next);
       this.writePage(name, this.cursor.pages, page.results.map(map));
       next = page.next === next ? undefined : page.next;
-      this.goOn(next, []);
+      this.writeCursorAfter(next, []);
       this.options.onRecords(name.replace(/^\d-|-\d+$/g, ""), page.results.length);
     }
   }
@@ -209,7 +209,7 @@ class Pull {
     writeAtomically(join(this.records, file), Bun.zstdCompressSync(text));
   }
 
-  private goOn(next: string | undefined, lastIds: string[]): void {
+  private writeCursorAfter(next: string | undefined, lastIds: string[]): void {
     const { project, done, pages } = this.cursor;
     this.cursor = { project, done, pages: pages + 1, lastIds, ...(next === undefined ? {} : { next }) };
     if (next !== undefined) this.writeCursor();

@@ -99,7 +99,7 @@ export class CsvRows {
       cells.push(cell);
     };
     for (let at = start; ; ) {
-      const close = text[at] === quote && quotes !== "never" ? this.closeOf(at, isLast) : "broken";
+      const close = text[at] === quote && quotes !== "never" ? this.findClose(at, isLast) : "broken";
       if (close === "incomplete") return close;
       if (typeof close === "string" && text[at] === quote && quotes === "always") return close;
       let end: number;
@@ -155,7 +155,7 @@ export class CsvRows {
   }
 
   /** Position of the closing quote of the cell that opens at `open`, and of the delimiter or line end after it. */
-  private closeOf(
+  private findClose(
     open: number,
     isLast: boolean,
   ): { at: number; end: number; hasPairs: boolean } | CsvProblem {

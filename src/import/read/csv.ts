@@ -122,7 +122,7 @@ class CsvReader {
         read = this.brokenLine(text.slice(at, end));
         at = end + 1;
       } else {
-        read = this.recordOf(row, this.line);
+        read = this.toRecord(row, this.line);
         this.line += row.lines;
         at = row.end;
       }
@@ -153,7 +153,7 @@ class CsvReader {
     return this.columns?.length ?? this.width;
   }
 
-  private recordOf(read: CsvRow, line: number): ReadRecord | undefined {
+  private toRecord(read: CsvRow, line: number): ReadRecord | undefined {
     if (read.cells.length === 1 && read.cells[0]!.trim() === "") return undefined;
     const { cells: row, quoted } = this.joined(read);
     if (this.rowWithoutHeader !== undefined) return this.headerless(row, line, this.rowWithoutHeader);
@@ -182,14 +182,14 @@ class CsvReader {
   private headerless(
     row: string[],
     line: number,
-    recordOf: NonNullable<CsvOptions["snowplowRow"]>,
+    toRecord: NonNullable<CsvOptions["snowplowRow"]>,
   ): ReadRecord {
     const text = row.join(this.form.delimiter);
     const problem = getProblem(text);
     if (problem !== undefined) return { line, problem, text: withoutMarks(text) };
     if (!isSnowplowLine(text)) return { line, problem: "wrong_column_count", text };
     if (this.width === 0) this.width = row.length;
-    return { line, record: recordOf(row.map((cell) => (this.nulls.has(cell) ? "" : cell))) };
+    return { line, record: toRecord(row.map((cell) => (this.nulls.has(cell) ? "" : cell))) };
   }
 
   /**

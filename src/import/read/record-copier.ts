@@ -6,7 +6,7 @@
  */
 
 import { isUtf8 } from "node:buffer";
-import { ReusedBuffers } from "../../lib/buffer-pool.ts";
+import { BufferPool } from "../../lib/buffer-pool.ts";
 import { parseInstant } from "../../lib/timestamp.ts";
 import { inputAddress, WasmInstance } from "../../scan/instance.ts";
 import { CopiedEvent, parsedLine, type ReadRecord } from "./record.ts";
@@ -80,7 +80,7 @@ export class RecordCopier {
     makeUuid: () => undefined,
   }));
 
-  private readonly memory = new ReusedBuffers(spareBytesMax);
+  private readonly memory = new BufferPool(spareBytesMax);
   /** Chunks with copies that are still needed, in order. */
   private readonly chunks: Buffer[] = [];
   private chunkEnd = 0;

@@ -157,7 +157,7 @@ test("the same question has the same answer with and without a column, for old a
         expect(await answers(stores, filter, location)).toEqual(plain);
         expect(used).toContain(name);
         // What stands in the column is what the JSON says, row by row.
-        const column = typeof location === "string" ? undefined : location.columnOf(name);
+        const column = typeof location === "string" ? undefined : location.findColumn(name);
         expect(column).toStartWith("e.property_");
         const wrong = await stores.rows(
           `SELECT count(*) FROM events e WHERE ${column} IS DISTINCT FROM (${duckdb.memberText("e.properties", name)})`,
@@ -269,7 +269,7 @@ test("values that are too long for a column are reported", async () => {
 
 function getColumn(stores: TestStores, property: string): string | undefined {
   const location = stores.loader.propertyColumns.location("e");
-  return typeof location === "string" ? undefined : location.columnOf(property);
+  return typeof location === "string" ? undefined : location.findColumn(property);
 }
 
 const propertyColumnsIn = (stores: TestStores) =>

@@ -45,7 +45,7 @@ describe("a person's properties", () => {
   for (const [name, stored, overrides, key, value, source] of cases) {
     test(name, () => {
       expect(view(stored, overrides).get(key)).toEqual(value as Json);
-      expect(view(stored, overrides).sourceOf(key)).toBe(source as never);
+      expect(view(stored, overrides).findSource(key)).toBe(source as never);
     });
   }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { type BlastRadiusBody, parseBlastRadius as parse } from "../../../src/flags/rules/blast-radius.ts";
-import { FlagInvalid } from "../../../src/flags/rules/errors.ts";
+import { InvalidFlagError } from "../../../src/flags/rules/errors.ts";
 import { filtersOfNewFlag } from "../../../src/flags/rules/filters.ts";
 import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { person } from "../make.ts";
@@ -96,7 +96,7 @@ describe("blast radius", () => {
           return error;
         }
       })();
-      expect(found).toBeInstanceOf(FlagInvalid);
+      expect(found).toBeInstanceOf(InvalidFlagError);
       expect(found).toMatchObject({ code: "invalid_input", message: detail, field: attr });
     });
   }

@@ -6,14 +6,14 @@ import {
   flagsByCohort,
   getDependents,
 } from "../../../src/flags/rules/dependents.ts";
-import { FlagInvalid } from "../../../src/flags/rules/errors.ts";
+import { InvalidFlagError } from "../../../src/flags/rules/errors.ts";
 import { cohort, dependsOn, flag, inCohort, when } from "../make.ts";
 
 function sentence(act: () => unknown): string | undefined {
   try {
     act();
   } catch (error) {
-    if (!(error instanceof FlagInvalid)) throw error;
+    if (!(error instanceof InvalidFlagError)) throw error;
     expect([error.code, error.field]).toEqual(["invalid_input", null]);
     return error.message;
   }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { FlagInvalid } from "../../../src/flags/rules/errors.ts";
+import { InvalidFlagError } from "../../../src/flags/rules/errors.ts";
 import { checkKeyCharacters, keyOfReplaced, keyOfRestored } from "../../../src/flags/rules/key.ts";
 import { changedTags, type SentTags } from "../../../src/flags/rules/tags.ts";
 
@@ -7,7 +7,7 @@ function rejection(act: () => unknown): [string, string, string | null] | "accep
   try {
     act();
   } catch (error) {
-    if (!(error instanceof FlagInvalid)) throw error;
+    if (!(error instanceof InvalidFlagError)) throw error;
     return [error.code, error.message, error.field];
   }
   return "accepted";

@@ -1,6 +1,6 @@
 /** The project in which the rules about filters are tried, and how a rejection is read. */
 
-import { FlagInvalid } from "../../../src/flags/rules/errors.ts";
+import { InvalidFlagError } from "../../../src/flags/rules/errors.ts";
 import type { FiltersContext } from "../../../src/flags/rules/filters.ts";
 import type { CohortDefinition, FlagDefinition } from "../../../src/flags/rules/types.ts";
 import type { JsonObject } from "../../../src/lib/json/value.ts";
@@ -39,7 +39,7 @@ export function rejection(
   try {
     act();
   } catch (error) {
-    if (!(error instanceof FlagInvalid)) throw error;
+    if (!(error instanceof InvalidFlagError)) throw error;
     return { code: error.code, detail: error.message, attr: error.field };
   }
   return "accepted";

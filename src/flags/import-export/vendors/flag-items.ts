@@ -114,11 +114,11 @@ export class FlagItems {
     const result: ConvertedFlags = { items: [], notMapped: [], switchedOff: new Set(), unread: this.unread };
     for (const { key: original, flag, parts } of this.entries) {
       const key = flag === undefined ? original : keys.get(original)!;
-      const note = (part: Part) => result.notMapped.push({ flag: key, ...part });
-      for (const part of parts) note(part);
+      const addNote = (part: Part) => result.notMapped.push({ flag: key, ...part });
+      for (const part of parts) addNote(part);
       if (flag === undefined) continue;
       const { filters, obstacles } = converted.get(original)!;
-      for (const part of [...getNotes(flag, key, variants.get(original)!), ...obstacles]) note(part);
+      for (const part of [...getNotes(flag, key, variants.get(original)!), ...obstacles]) addNote(part);
       if (obstacles.length > 0) result.switchedOff.add(key);
       result.items.push({ ...toItem(flag, key), filters });
     }

@@ -31,14 +31,14 @@ import {
 export function isFlipt(root: JsonObject): boolean {
   const flags = objects(root.flags);
   if (flags.length === 0) return Array.isArray(root.segments) && typeof root.namespace !== "undefined";
-  const isOwn = ({ key, type, rules, rollouts, variants, enabled }: JsonObject) =>
+  const isFliptFlag = ({ key, type, rules, rollouts, variants, enabled }: JsonObject) =>
     typeof key === "string" &&
     (stringify(type ?? "").endsWith("_FLAG_TYPE") ||
       Array.isArray(rules) ||
       Array.isArray(rollouts) ||
       Array.isArray(variants) ||
       typeof enabled === "boolean");
-  return flags.some(isOwn) && !("flagkeep_flags" in root);
+  return flags.some(isFliptFlag) && !("flagkeep_flags" in root);
 }
 
 export function readFlipt(root: JsonObject, items: FlagItems): void {

@@ -194,7 +194,7 @@ function withAttribute(
 
 const isAttribute = (value: Json | undefined): value is JsonObject => isJsonObject(value) && "var" in value;
 const isPlain = (value: Json | undefined): value is Json => value !== undefined && !isJsonObject(value);
-const notSayable = (values: readonly Json[]) =>
+const unsupported = (values: readonly Json[]) =>
   unknown(`${JSON.stringify(values)} does not compare an attribute with a value`);
 
 /** Equal as JavaScript compares them with `==`. */
@@ -207,7 +207,7 @@ function isEqual(one: Json, other: Json): boolean | undefined {
 function equal(values: readonly Json[]): Expression {
   const [first, second] = values;
   const [attribute, value] = isAttribute(first) ? [first, second] : [second, first];
-  if (!isAttribute(attribute) || !isPlain(value)) return notSayable(values);
+  if (!isAttribute(attribute) || !isPlain(value)) return unsupported(values);
   return withAttribute(
     attribute,
     (key) => (value === null ? test(key, "is_not_set") : isOneOf(key, [value])),
@@ -223,7 +223,7 @@ function readComparison(operator: string, values: readonly Json[]): Expression {
   }
   const isTurned = !isAttribute(first);
   const [attribute, limit] = isTurned ? [second, first] : [first, second];
-  if (!isAttribute(attribute) || !isPlain(limit)) return notSayable(values);
+  if (!isAttribute(attribute) || !isPlain(limit)) return unsupported(values);
   return limited(attribute, isTurned ? turned[operator]! : operator, limit);
 }
 
@@ -268,12 +268,12 @@ function readIn(values: readonly Json[]): Expression {
       (key) => hasContent(key, "anywhere", [needle]),
       (fallback) => (typeof fallback === "string" ? fallback.includes(stringify(needle)) : undefined),
     );
-  return notSayable(values);
+  return unsupported(values);
 }
 
 function readAffix(operator: "starts_with" | "ends_with", values: readonly Json[]): Expression {
   const [attribute, affix, ...others] = values;
-  if (!isAttribute(attribute) || typeof affix !== "string" || others.length > 0) return notSayable(values);
+  if (!isAttribute(attribute) || typeof affix !== "string" || others.length > 0) return unsupported(values);
   const isStart = operator === "starts_with";
   return withAttribute(
     attribute,
@@ -287,7 +287,7 @@ function readVersion(values: readonly Json[]): Expression {
   const [attribute, written, version] = values;
   const operator = stringify(written ?? null);
   if (!isAttribute(attribute) || values.length !== 3 || typeof version !== "string")
-    return notSayable(values);
+    return unsupported(values);
   return withAttribute(
     attribute,
     (key) => compareVersion(key, operator, version),

@@ -89,7 +89,7 @@ class UnleashFile {
   }
 
   /** The ids of a strategy's segments: its own, and those that an export lists separately. */
-  segmentsOf(strategy: JsonObject, report: Report): Json[] {
+  getSegments(strategy: JsonObject, report: Report): Json[] {
     const listed = objects(this.root.featureStrategySegments).filter(
       ({ featureStrategyId }) => featureStrategyId !== undefined && featureStrategyId === strategy.id,
     );
@@ -273,7 +273,7 @@ class StrategyReader {
     const { strategy } = this;
     const { report } = this.reports;
     const own = checkedObjects(strategy.variants, "variants", report);
-    const segments = this.file.segmentsOf(strategy, report).map((id) => this.segment(id));
+    const segments = this.file.getSegments(strategy, report).map((id) => this.segment(id));
     const constraints = readEach(strategy.constraints, "constraints", readConstraint);
     const { when, percent, seed } = this.kind();
     const all: Expression = { all: [...constraints, ...segments, when] };
