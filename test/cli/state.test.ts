@@ -10,6 +10,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  truncateSync,
   unlinkSync,
   writeFileSync,
 } from "node:fs";
@@ -279,6 +280,9 @@ describe("doctor", () => {
     await until(async () => !(await isLocked(dataDir)), "the engine is gone");
     const lane = join(dataDir, "journal/realtime");
     const segment = join(lane, readdirSync(lane)[0]!);
+    appendFileSync(segment, Buffer.alloc(5_000));
+    expect(await examine(dataDir)).toMatchObject({ code: 0, bad: [] });
+    truncateSync(segment, statSync(segment).size - 5_000);
     appendFileSync(segment, '{"seq":2,"torn');
     expect(await examine(dataDir)).toMatchObject({ code: 0, bad: ["journal warning"] });
     // A later segment makes it a gap, and the rest corruption.

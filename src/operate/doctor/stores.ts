@@ -12,6 +12,7 @@ import {
   type SegmentScan,
   scanSegment,
 } from "../../journal/segment.ts";
+import { withoutAllocated } from "../../journal/segment-file.ts";
 import { describeSkipped, skippedEntries } from "../../journal/skipped-entries.ts";
 import { checkSqlite } from "../../lib/sqlite/check.ts";
 import { sqliteVersion } from "../../lib/sqlite/migrate.ts";
@@ -115,9 +116,10 @@ function walkLane(folder: string, lane: Lane, isRunning: boolean) {
   };
   let before: SegmentScan | undefined;
   for (const name of names) {
-    const bytes = readIfThere(join(folder, name));
+    const file = readIfThere(join(folder, name));
     // Loaded and deleted meanwhile.
-    if (bytes === undefined) continue;
+    if (file === undefined) continue;
+    const bytes = withoutAllocated(file);
     const scan = scanSegment(bytes);
     const first = firstOfFileName(name)!;
     // Only the end of the newest one may be torn.
