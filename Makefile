@@ -114,7 +114,7 @@ bench-peers: build ## Measure events beside Redis and PostgreSQL, where they are
 bench-flag-peers: build ## Measure flags beside GO Feature Flag's relay proxy, where it is installed
 	$(BUN) test/bench/flag-peers.ts
 
-soak: build ## Half of what it can take for an hour, with dashboards and backups (MINUTES=60)
+soak: build ## Half of what it can take for an hour, with dashboards, Overview and backups (SOAK_MINUTES=60)
 	$(BUN) test/bench/soak.ts
 
 pictures: build ## Make the README's pictures of the console anew (needs Chromium)

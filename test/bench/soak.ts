@@ -1,14 +1,15 @@
 /**
- * A long time under load: `make soak [MINUTES=60]`. Sends events and flag requests at half of what this machine can take, while
- * dashboards are looked at, the stream of live events is open and a backup is created every five minutes.
+ * A long time under load: `make soak [SOAK_MINUTES=60]`. Sends events and flag requests at half of what this machine can take,
+ * while insights and Overview are looked at, the stream of live events is open and a backup is created every five minutes.
  *
  * `MEMORY=512MiB` is what the server may take: with less of it, its caches are full early, and whatever grows then has no bound.
+ * `WORKERS=3` starts HTTP workers. `RATE=2000` sends so many events a second, on a machine with other work, where a peak of ten
+ * seconds says little.
  *
- * `RATE=2000` sends so many events a second, on a machine with other work, where a peak of ten seconds says little.
- *
- * Fails when memory grows by more than 1 MB a minute after the first sixth, when descriptors become more, when the journal does
- * not go back to where it was, or when an acknowledged event is missing. What the event store keeps of its file until it needs
- * the memory is told apart, and may not pass the store's limit. Tells how long answers took while backups were created.
+ * Fails when the memory of a process grows by more than 1 MB a minute over the last 40 minutes, when descriptors become more,
+ * when the journal does not go back to where it was, or when an acknowledged event is missing. What the event store keeps of its
+ * file until it needs the memory is reported apart, and may not pass the store's limit. Reports how long answers took while
+ * backups were created.
  */
 
 import { readdirSync, readlinkSync, rmSync } from "node:fs";
@@ -18,31 +19,41 @@ import { flagkeep, ServerProcess, temporaryFolder, until } from "../support/serv
 import { peopleLike } from "./people-like.ts";
 import { memoryBytes } from "./processes.ts";
 
-const minutes = Number(process.env.MINUTES ?? 60);
+const minutes = Number(process.env.SOAK_MINUTES ?? 60);
 const backupEveryMs = Math.min(5, minutes / 4) * 60_000;
 const sampleEveryMs = Math.max(1_000, minutes * 100);
 const peakMs = 10_000;
 const batchEvents = 50;
 const slopeBytesMax = 1_000_000;
+/** At the end of the run; caches fill before. */
+const judgedMinutes = 40;
 /** A slope over a few minutes says nothing. */
 const minutesToJudge = 30;
+/** The first part of a short run is not judged either. */
+const warmUp = 1 / 6;
+/** How often the console would load Overview if its user changed the range now and then. */
+const overviewsPerSecond = 0.1;
 /** Parts of the time whose lowest memory is compared: steps and backups come and go, what is never given back stays. */
 const partsOfTime = 12;
 const descriptorsMore = 16;
 const curvePoints = 13;
 
+const processNames = ["server", "workers", "engine"] as const;
+type ProcessName = (typeof processNames)[number];
+
 interface Sample {
   minute: number;
-  /** Of the front and the engine, in bytes. */
-  memory: [server: number, engine: number];
-  /** As the engine tells it: JavaScript's objects, what the event store keeps of its file, and what it needs. */
+  /** In bytes. */
+  memory: Record<ProcessName, number>;
+  /** As the engine reports it: JavaScript's objects, what the event store keeps of its file, and what it needs. */
   parts: [heap: number, cache: number, work: number];
   /** Of files. */
   descriptors: number;
 }
 
 const memory = process.env.MEMORY === undefined ? [] : ["--memory", process.env.MEMORY];
-await using server = await ServerProcess.start({ args: ["--log-level", "warn", ...memory] });
+const workers = process.env.WORKERS === undefined ? [] : ["--workers", process.env.WORKERS];
+await using server = await ServerProcess.start({ args: ["--log-level", "warn", ...memory, ...workers] });
 const backups = temporaryFolder();
 const next = peopleLike(1);
 let acknowledged = 0;
@@ -67,6 +78,7 @@ await Promise.all([
   evenly(() => rate / batchEvents, sendBatch),
   evenly(() => 20, askFlags),
   evenly(() => 0.2, lookAtDashboards),
+  evenly(() => overviewsPerSecond, lookAtOverview),
   makeBackups(),
   takeSamples(),
 ]);
@@ -111,6 +123,33 @@ async function lookAtDashboards(): Promise<void> {
     `/api/projects/1/insights/${1 + (Math.random() < 0.5 ? 1 : 0)}/${refresh}`,
   );
   if (status !== 200 && status !== 503) problems.push(`an insight was answered with ${status}`);
+}
+
+/** The queries of the console's page Overview, together, as the page sends them. */
+async function lookAtOverview(): Promise<void> {
+  const dateRange = { date_from: ["0d", "-7d", "-30d"][Math.floor(Math.random() * 3)] };
+  const view = { dateRange, compareFilter: { compare: true }, properties: [] };
+  const queries = [
+    { kind: "WebOverviewQuery", ...view },
+    { kind: "WebTrendsQuery", interval: "day", ...view },
+    ...["Page", "InitialReferringDomain", "Browser"].map((breakdownBy) => ({
+      kind: "WebStatsTableQuery",
+      breakdownBy,
+      includeBounceRate: true,
+      limit: 10,
+      ...view,
+    })),
+    { kind: "WebOnlineQuery" },
+  ];
+  const statuses = await Promise.all(
+    queries.map(async (query) => {
+      const response = await server.api("/api/projects/1/query/", { method: "POST", body: { query } });
+      await response.arrayBuffer();
+      return response.status;
+    }),
+  );
+  const failed = statuses.find((status) => status !== 200 && status !== 503);
+  if (failed !== undefined) problems.push(`a query of Overview was answered with ${failed}`);
 }
 
 /** How many events of eight clients a second are taken and can be read. */
@@ -171,14 +210,20 @@ function openStream(): AbortController {
 
 async function takeSamples(): Promise<void> {
   while (performance.now() < end) {
-    const engines = await server.enginePids();
-    const pids = [server.process.pid, ...engines];
-    const getMemory = (pid: number) => memoryBytes(pid, "Pss");
+    const pids: Record<ProcessName, number[]> = {
+      server: [server.process.pid],
+      workers: await server.workerPids(),
+      engine: await server.enginePids(),
+    };
+    const getMemory = (name: ProcessName) =>
+      pids[name].reduce((sum, pid) => sum + memoryBytes(pid, "Pss"), 0);
     samples.push({
       minute: (performance.now() - startRun) / 60_000,
-      memory: [getMemory(server.process.pid), engines.reduce((sum, pid) => sum + getMemory(pid), 0)],
+      memory: { server: getMemory("server"), workers: getMemory("workers"), engine: getMemory("engine") },
       parts: await getParts(),
-      descriptors: pids.reduce((sum, pid) => sum + getFiles(pid), 0),
+      descriptors: Object.values(pids)
+        .flat()
+        .reduce((sum, pid) => sum + getFiles(pid), 0),
     });
     await Bun.sleep(Math.min(sampleEveryMs, Math.max(0, end - performance.now())));
   }
@@ -228,27 +273,35 @@ async function comesToRest(): Promise<void> {
 }
 
 function report(): void {
-  const late = samples.filter(({ minute }) => minute >= minutes / 6);
-  const all = ({ memory: [server, engine] }: Sample) => server + engine;
-  const slope = getSlope(late, (sample) => all(sample) - sample.parts[1]);
+  const from = Math.max(minutes * warmUp, minutes - judgedMinutes);
+  const late = samples.filter(({ minute }) => minute >= from);
   const first = late[0]!;
   const last = late.at(-1)!;
   const millions = (bytes: number) => (bytes / 1_000_000).toFixed(1);
   for (let part = 0; part < curvePoints; part++) {
     const { minute, memory, parts } = samples[Math.floor((part / (curvePoints - 1)) * (samples.length - 1))]!;
+    const processes = processNames.map((name) => `${name} ${millions(memory[name])}`).join(", ");
     console.log(
-      `minute ${minute.toFixed(1)}: server ${millions(memory[0])} MB, engine ${millions(memory[1])} MB; of that ` +
-        `objects ${millions(parts[0])}, the store's cache ${millions(parts[1])}, its work ${millions(parts[2])}`,
+      `minute ${minute.toFixed(1)}, MB: ${processes}; of the engine objects ${millions(parts[0])}, ` +
+        `the store's cache ${millions(parts[1])}, its work ${millions(parts[2])}`,
     );
   }
-  const lowest = Array.from({ length: partsOfTime }, (_, part) =>
-    late.filter(({ minute }) => Math.floor((minute / minutes) * partsOfTime) === part),
-  ).flatMap((ofPart) => ofPart.toSorted((one, other) => all(one) - all(other)).slice(0, 1));
   console.log(
-    `${acknowledged} events; memory grows by ${millions(getSlope(late, all))} MB a minute, ` +
-      `without the store's cache by ${millions(slope)}, its lows by ${millions(getSlope(lowest, all))}; ` +
-      `descriptors ${first.descriptors} to ${last.descriptors}`,
+    `${acknowledged} events; descriptors ${first.descriptors} to ${last.descriptors}; MB a minute since minute ${from.toFixed(1)}:`,
   );
+  for (const name of processNames) {
+    const getBytes = ({ memory, parts: [, cache] }: Sample) => memory[name] - (name === "engine" ? cache : 0);
+    const lows = Array.from({ length: partsOfTime }, (_, part) =>
+      late.filter(({ minute }) => Math.floor(((minute - from) / (minutes - from)) * partsOfTime) === part),
+    ).flatMap((ofPart) => ofPart.toSorted((one, other) => getBytes(one) - getBytes(other)).slice(0, 1));
+    const slope = getSlope(late, getBytes);
+    const whole =
+      name === "engine"
+        ? `, with the store's cache ${millions(getSlope(late, (one) => one.memory.engine))}`
+        : "";
+    console.log(`  ${name} ${millions(slope)}, its lows ${millions(getSlope(lows, getBytes))}${whole}`);
+    if (minutes >= minutesToJudge && slope > slopeBytesMax) problems.push(`memory of ${name} grows`);
+  }
   for (const [name, { apart, during }] of Object.entries(waits)) {
     const without = p99(apart);
     const within = p99(during);
@@ -256,7 +309,6 @@ function report(): void {
       `${name}: p99 ${without.toFixed(1)} ms, while backups were made ${within.toFixed(1)} ms (${(within / without).toFixed(2)} times)`,
     );
   }
-  if (minutes >= minutesToJudge && slope > slopeBytesMax) problems.push("memory grows");
   const { "duckdb-memory-limit": limit } = readConfig(
     process.env.MEMORY === undefined ? {} : { memory: process.env.MEMORY },
     {},
