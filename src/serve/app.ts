@@ -35,6 +35,7 @@ import { instanceRoutes } from "../operate/api/instance.ts";
 import type { Metrics } from "../operate/metrics.ts";
 import type { RequestLog } from "../operate/request-log.ts";
 import type { SqliteCorruption } from "../operate/sqlite-corruption.ts";
+import type { StatusSample } from "../operate/status-history.ts";
 import type { Status } from "../operate/status-schema.ts";
 import type { Traces } from "../operate/traces.ts";
 import type { UnknownKeys } from "../operate/unknown-keys.ts";
@@ -75,6 +76,7 @@ export interface AppDeps {
   /** Resolves when HTTP workers have reported what they counted. */
   collectFigures: () => Promise<void>;
   status: () => Promise<Status>;
+  history: () => readonly StatusSample[];
   roles: () => RoleReadiness[];
   warnings: () => readonly string[];
   /** Aborts open streams. */
@@ -204,6 +206,7 @@ export function createServerApp(deps: AppDeps): App {
         requests,
         uploads: deps.uploads,
         status: deps.status,
+        history: deps.history,
         collectFigures: deps.collectFigures,
         ...deps.instance,
       }),

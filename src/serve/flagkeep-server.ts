@@ -220,6 +220,7 @@ export class FlagkeepServer {
       isActive: () => this.shared?.isLoader !== false,
     });
     this.status = new ServerStatus({
+      log: this.log,
       config,
       metadata: this.metadata,
       people: this.people,
@@ -358,6 +359,7 @@ export class FlagkeepServer {
       shared,
       collectFigures: async () => await this.listeners?.collectFigures(),
       status: () => this.status.read(),
+      history: () => this.status.history.list(),
       roles: () => this.status.roles(),
       warnings: () => skippedEntries(paths(this.config["data-dir"]).quarantine).map(describeSkipped),
       stopping: this.stopping.signal,

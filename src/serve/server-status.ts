@@ -7,12 +7,14 @@ import type { RoleReadiness } from "../http/probes.ts";
 import type { JournalPort } from "../journal/journal.ts";
 import type { Lane } from "../journal/segment.ts";
 import { redactUrl } from "../lib/store-urls.ts";
+import type { Log } from "../log.ts";
 import { CachedFolderUsage } from "../operate/disk-usage.ts";
 import { EventRate } from "../operate/event-rate.ts";
 import { readinessStates } from "../operate/readiness.ts";
 import type { Retention } from "../operate/retention.ts";
 import type { SqliteCorruption } from "../operate/sqlite-corruption.ts";
 import { laneStatus, nextBackup, replacedKeys, storedStatus } from "../operate/status.ts";
+import { StatusHistory } from "../operate/status-history.ts";
 import type { Status } from "../operate/status-schema.ts";
 import type { PeopleDb } from "../persons/open.ts";
 import { laneCursors } from "../persons/reader.ts";
@@ -23,6 +25,7 @@ import { knownSeqs } from "./open-journal.ts";
 
 interface StatusDeps {
   config: Config;
+  log: Log;
   metadata: Metadata;
   people: PeopleDb;
   corruption: SqliteCorruption;
@@ -40,21 +43,36 @@ export class ServerStatus {
   state: "starting" | "ready" | "stopping" = "starting";
   private readonly startedAt = new Date();
   private readonly folderUse: CachedFolderUsage;
-  private readonly eventRate = new EventRate(() =>
-    this.journalState().reduce((sum, { durable }) => sum + durable, 0),
-  );
+  private readonly eventRate = new EventRate(() => this.acceptedEvents());
+  /** The last 24 hours. */
+  readonly history: StatusHistory;
 
   constructor(private readonly deps: StatusDeps) {
     this.folderUse = new CachedFolderUsage(deps.config["data-dir"]);
+    this.history = new StatusHistory(
+      async () => {
+        const { journal, engine, disk, last_backup } = await this.read();
+        return {
+          events: this.acceptedEvents(),
+          lagEntries: journal.reduce((sum, { lag_entries: lag }) => sum + lag, 0),
+          isEngineUp: engine.up,
+          diskBytes: Object.values(disk).reduce((sum, bytes) => sum + bytes, 0),
+          lastBackupAt: last_backup?.created_at ?? null,
+        };
+      },
+      (error) => deps.log.debug({ error: String(error) }, "failed to sample the status"),
+    );
   }
 
-  /** Starts counting events per second. */
+  /** Starts counting events per second and sampling the history. */
   start(): void {
     this.eventRate.start();
+    this.history.start();
   }
 
   stop(): void {
     this.eventRate.stop();
+    this.history.stop();
   }
 
   async read(): Promise<Status> {
@@ -107,6 +125,10 @@ export class ServerStatus {
     for (const { lane, lag_entries } of laneStatus(this.journalState(), this.loadedSeqs()))
       lag[lane] = lag_entries;
     return lag;
+  }
+
+  private acceptedEvents(): number {
+    return this.journalState().reduce((sum, { durable }) => sum + durable, 0);
   }
 
   private journalState() {

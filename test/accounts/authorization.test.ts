@@ -242,6 +242,7 @@ const expectedScopes: Record<string, string> = {
   "DELETE /api/sessions": "session",
   "DELETE /api/sessions/:id": "session",
   "GET /api/instance/status": "full",
+  "GET /api/instance/history": "full",
   "GET /api/instance/doctor": "full",
   "GET /api/instance/imports": "full",
   "GET /api/instance/refusals": "full",

@@ -48,7 +48,11 @@ const pages: readonly (readonly [path: string, heading: string, ready: string | 
   ["settings?tab=keys", "Settings", "First key"],
   ["settings?tab=roles", "Settings", "No role yet."],
   ["settings?tab=organization", "Settings", "Who may edit flags"],
-  ["instance", "Instance", "No backup yet"],
+  ["instance", "Instance", "No ingestion warnings in the last 24 hours."],
+  ["instance?tab=backups", "Instance", "No backup yet"],
+  ["instance?tab=imports", "Instance", "Nothing was imported"],
+  ["instance?tab=storage", "Instance", "Journal"],
+  ["instance?tab=checks", "Instance", "Run checks"],
   ["nothing/like/this", "Not found", "Page not found"],
 ];
 

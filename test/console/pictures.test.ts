@@ -47,7 +47,7 @@ const screens: readonly (readonly [name: string, path: string, ready: string | R
   ["persons", "persons", "user-399"],
   ["dashboard", "dashboards/6", "Total Volume"],
   ["settings", "settings", "Danger zone"],
-  ["instance", "instance", "No backup yet"],
+  ["instance", "instance", "No ingestion warnings in the last 24 hours."],
 ];
 
 /** A small picture: its width, and the red, green and blue of each pixel. */

@@ -115,7 +115,7 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
       ["explore", /^\d+ total$/],
       ["events", "signed up"],
       ["flags", "new-checkout"],
-      ["instance", "Back up now"],
+      ["instance", "Ingestion lag"],
       ["sql?q=SELECT 41 %2B 1 AS answer", "42"],
     ];
     for (const [path, ready] of visited) {

@@ -37,7 +37,7 @@ describe.skipIf(chromiumPath === undefined)("uploads", () => {
       }),
     );
     const { page, context, errors } = await open();
-    await page.goto("/console/instance");
+    await page.goto("/console/instance?tab=imports");
     await page.getByRole("button", { name: "Import a file" }).click();
     const dialog = page.getByRole("dialog", { name: "Import a file" });
     await dialog
@@ -78,7 +78,7 @@ describe.skipIf(chromiumPath === undefined)("uploads", () => {
     ];
     rows[3] = "user-2;click;never;x";
     const { page, context, errors } = await open();
-    await page.goto("/console/instance");
+    await page.goto("/console/instance?tab=imports");
     await page.getByRole("button", { name: "Import a file" }).click();
     const dialog = page.getByRole("dialog", { name: "Import a file" });
     await dialog

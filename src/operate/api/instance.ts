@@ -9,11 +9,14 @@ import type { ImportUploads } from "../../import/uploads.ts";
 import { toApiTime } from "../../lib/api-time.ts";
 import { Finding } from "../doctor/finding.ts";
 import type { RequestLog } from "../request-log.ts";
+import { historySampleSeconds, historySamplesMax, StatusSample } from "../status-history.ts";
 import { Status } from "../status-schema.ts";
 import { type BackupDeps, backupRoutes } from "./backups.ts";
 
 export interface InstanceDeps extends BackupDeps {
   status: () => Promise<Status>;
+  /** Samples of the last 24 hours, oldest first. */
+  history: () => readonly StatusSample[];
   /** Runs the doctor in a separate process. */
   runChecks: () => Promise<Static<typeof DoctorBody>>;
   uploads: Pick<ImportUploads, "list">;
@@ -92,6 +95,20 @@ const exampleRejections = {
   ],
 };
 
+const HistoryBody = named("InstanceHistory", object({ results: list(StatusSample) }));
+const exampleHistory = {
+  results: [
+    {
+      at: "2026-03-04T16:00:01.007000Z",
+      events_per_second: 12.5,
+      lag_entries: 0,
+      engine_up: true,
+      disk_bytes: 302_024_000,
+      last_backup_at: "2026-03-04T03:00:09.000000Z",
+    },
+  ],
+};
+
 export function instanceRoutes(deps: InstanceDeps): Route[] {
   return [
     operatorRoute(deps, "GET", "/status", {
@@ -100,6 +117,15 @@ export function instanceRoutes(deps: InstanceDeps): Route[] {
       description: "Same as `flagkeep status --json`.",
       answers: { 200: { description: "The state.", schema: Status, example: exampleStatus } },
       handle: () => deps.status(),
+    }),
+    operatorRoute(deps, "GET", "/history", {
+      tag,
+      summary: "List figures of the last 24 hours",
+      description: `One sample per ${historySampleSeconds / 60} minutes since the start of this process, oldest first; at most ${historySamplesMax}.`,
+      answers: {
+        200: { description: "The samples.", schema: HistoryBody, example: exampleHistory },
+      },
+      handle: () => ({ results: [...deps.history()] }),
     }),
     operatorRoute(deps, "GET", "/doctor", {
       tag,

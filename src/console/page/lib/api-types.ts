@@ -638,6 +638,17 @@ export type Insight = {
 
 export type InsightPage = { count: number; next: string | null; previous: string | null; results: Insight[] };
 
+export type InstanceHistory = {
+  results: {
+    at: string;
+    events_per_second: number;
+    lag_entries: number;
+    engine_up: boolean;
+    disk_bytes: number;
+    last_backup_at: string | null;
+  }[];
+};
+
 export type Me = {
   id: number;
   uuid: string;

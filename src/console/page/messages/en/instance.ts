@@ -3,6 +3,18 @@
 import { counted, number } from "../../lib/format.ts";
 
 export const instance = {
+  tabs: {
+    health: "Health",
+    backups: "Backups",
+    imports: "Imports",
+    storage: "Storage",
+    checks: "Checks",
+  },
+  tabsLabel: "Parts of the instance",
+  sentence: (isWell: boolean, rate: string, warnings: number) =>
+    `${isWell ? "Flagkeep is running normally" : "Flagkeep needs attention"}: ${rate} events/s, ${counted(warnings, "ingestion warning", "ingestion warnings")} in 24 hours.`,
+  last24h: (name: string) => `${name}, last 24 hours`,
+  backupFailed: (error: string) => `The last backup failed: ${error}`,
   up: (since: string) => `up ${since}`,
   version: (version: string) => `version ${version}`,
   facts: {
