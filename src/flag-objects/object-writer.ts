@@ -3,7 +3,7 @@
 import { eq } from "drizzle-orm";
 import { getCreatorId } from "../accounts/activity.ts";
 import type { MetadataTx } from "../accounts/db.ts";
-import { earlyAccessFeature, experimentHoldout, survey } from "../accounts/schema.ts";
+import { earlyAccessFeature, experimentHoldout } from "../accounts/schema.ts";
 import { readCohorts } from "../cohorts/cohorts.ts";
 import { createFeature, listFeatures, updateFeature } from "../early-access/features.ts";
 import { createExperiment, updateExperiment } from "../experiments/actions.ts";
@@ -249,12 +249,8 @@ export class ObjectWriter {
       });
       return;
     }
-    // Events and persons contain the ID: a survey keeps it, unless another project of this server has it.
-    const id = parseUuid(item.id);
-    const isFree =
-      id !== undefined && this.t.select().from(survey).where(eq(survey.id, id)).get() === undefined;
-    createSurvey(this.deps, this.actor, { ...input, ...(isFree ? { id } : {}) });
-    if (item.id !== undefined && !isFree)
+    const created = createSurvey(this.deps, this.actor, { ...input, id: parseUuid(item.id) });
+    if (item.id !== undefined && created.id !== parseUuid(item.id))
       this.remarks.push(`Survey "${input.name}" has another ID here; former responses do not count for it.`);
   }
 

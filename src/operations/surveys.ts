@@ -253,7 +253,17 @@ export const createNewSurvey = operation({
     done: (one: SurveyRecord) =>
       `Survey ${one.name} created; launch it with: flagkeep surveys start ${one.id}`,
   },
-  input: object({ name, type, questions, ...editable }),
+  input: object({
+    id: optional(
+      nullable(
+        uuid({ description: "Id of a deleted survey, to restore it with its responses; default: a new id." }),
+      ),
+    ),
+    name,
+    type,
+    questions,
+    ...editable,
+  }),
   inputExample: { name: "Satisfaction", type: "popover", questions: [exampleQuestion] },
   output: SurveyBody,
   example,

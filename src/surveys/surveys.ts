@@ -123,18 +123,29 @@ export interface SurveyInput {
   translations?: JsonObject | null | undefined;
 }
 
+/** The id of a new survey: events and persons contain it, so a restored or copied survey keeps its id if it is free. */
+function newSurveyId(db: Reading, sent: string | null | undefined): string {
+  const isFree = sent && db.select().from(survey).where(eq(survey.id, sent)).get() === undefined;
+  return isFree ? sent : Bun.randomUUIDv7();
+}
+
 /** @throws {InvalidFieldError} */
 export function createSurvey(
   deps: FlagWriteDeps,
   actor: ExperimentActor,
-  input: SurveyInput & { id?: string | undefined; name: string; type: string; questions: JsonObject[] },
+  input: SurveyInput & {
+    id?: string | null | undefined;
+    name: string;
+    type: string;
+    questions: JsonObject[];
+  },
 ): Survey {
   const { project, now } = actor;
   return deps.metadata.change((t) => {
     if (listSurveys(t, project.id).length >= surveysMax)
       throw new InvalidFieldError(null, "invalid_input", `A project has at most ${surveysMax} surveys.`);
     const base: Survey = {
-      id: input.id ?? Bun.randomUUIDv7(),
+      id: newSurveyId(t, input.id),
       projectId: project.id,
       name: "",
       description: "",

@@ -63,6 +63,12 @@ describe.skipIf(chromiumPath === undefined)("early access", () => {
     await page.getByRole("button", { name: "Delete feature" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Delete feature" }).click();
     await page.getByText("No early access features yet").waitFor();
+    await page.getByRole("button", { name: "Undo" }).click();
+    // With its flag and stage, and so with the people who enrolled.
+    await page.getByRole("table", { name: "Early access" }).getByText("Beta").waitFor();
+    await page.getByRole("link", { name: "<i>Editor</i>" }).click();
+    await page.getByText("1 enrolled · 0 opted out").waitFor();
+    await looksRight(page);
     expect(errors).toEqual([]);
     await context.close();
   });

@@ -87,16 +87,62 @@ describe.skipIf(chromiumPath === undefined)("surveys", () => {
     await page.getByRole("button", { name: "CSV" }).click();
     expect((await file).suggestedFilename()).toBe("responses.csv");
     await looksRight(page);
+    const more = async (action: string) => {
+      await page.getByRole("button", { name: "More actions" }).click();
+      await page.getByRole("button", { name: action }).click();
+    };
+    await page.getByRole("button", { name: "More actions" }).click();
+    await page.getByTitle("Stop the survey first.").waitFor();
+    await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "Stop" }).click();
     await page.getByText("Survey stopped.").waitFor();
+    await more("Archive");
+    await page.getByText("Survey archived.").waitFor();
+    await more("Restore");
+    await more("Duplicate");
+    await page.getByRole("heading", { level: 1, name: "Copy of <i>Feedback</i>" }).waitFor();
+    const { results: both } = await (await server.api("/api/projects/1/surveys/")).json();
+    expect(both[0]).toMatchObject({ status: "draft", questions: both[1].questions });
+    await more("Delete survey");
+    await page.getByRole("dialog").getByRole("button", { name: "Delete survey" }).click();
+    await page.getByText("Survey Copy of <i>Feedback</i> deleted.").waitFor();
 
     await page.goto("/console/surveys?status=running");
     await page.getByText("No survey matches.").waitFor();
     await page.goto("/console/surveys");
-    await page.getByRole("link", { name: "<i>Feedback</i>" }).click();
-    await page.getByRole("button", { name: "Delete survey" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Delete survey" }).click();
-    await page.getByText("No surveys yet").waitFor();
+    await page.getByRole("table", { name: "Surveys" }).getByText("100%").waitFor();
+    await looksRight(page);
+    const remove = async () => {
+      await page.getByRole("link", { name: "<i>Feedback</i>" }).click();
+      await more("Delete survey");
+      await page.getByRole("dialog").getByRole("button", { name: "Delete survey" }).click();
+      await page.getByText("No surveys yet").waitFor();
+    };
+    await remove();
+    // With its responses.
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByRole("table", { name: "Surveys" }).getByText("100%").waitFor();
+    const restored = await (await server.api(`/api/projects/1/surveys/${stored.id}/`)).json();
+    expect(restored).toMatchObject({ status: "completed", responses_limit: 100 });
+    await remove();
+    expect(errors).toEqual([]);
+    await context.close();
+  });
+
+  test("an unsaved draft outlives its page until it is saved or discarded", async () => {
+    const { page, context, errors } = await owner.open();
+    await page.goto("/console/surveys/new");
+    const question = page.getByRole("group", { name: "Question 1" }).getByLabel("Question", { exact: true });
+    await question.fill("Typed for a long time");
+    await page.getByRole("link", { name: "Surveys", exact: true }).first().click();
+    await page.getByRole("link", { name: "New survey" }).click();
+    expect(await question.inputValue()).toBe("Typed for a long time");
+    await page.getByText("Unsaved changes").waitFor();
+    await page.getByRole("button", { name: "Discard" }).click();
+    expect(await question.inputValue()).toBe("");
+    await page.getByRole("link", { name: "Surveys", exact: true }).first().click();
+    await page.getByRole("link", { name: "New survey" }).click();
+    expect(await question.inputValue()).toBe("");
     expect(errors).toEqual([]);
     await context.close();
   });

@@ -258,3 +258,14 @@ test("PUT changes a survey as Terraform's provider does, and surveys are found b
   const found = async (search: string) => (await api(`/surveys/?search=${search}`)).body.count;
   expect([await found("provisioned%20AGAIN"), await found("no%20such")]).toEqual([1, 0]);
 });
+
+test("a deleted survey is restored under its id; the id of another one is not taken", async () => {
+  const { body: first } = await create({ name: "Restored" });
+  const { body: second } = await create({ name: "Second", id: first.id });
+  expect(second.id).not.toBe(first.id);
+  expect((await api(`/surveys/${first.id}/`, { method: "DELETE" })).status).toBe(204);
+  const { status, body: restored } = await create({ name: "Restored", id: first.id });
+  expect([status, restored.id]).toEqual([201, first.id]);
+  expect((await create({ id: "no id" })).status).toBe(400);
+  expect((await create({ id: null })).status).toBe(201);
+});

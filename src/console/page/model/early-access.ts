@@ -22,6 +22,17 @@ export const featurePath = (id: string, rest = "") =>
 export const changeFeature = (id: string, body: Record<string, unknown>): Promise<Feature> =>
   request(featurePath(id), { method: "PATCH", body });
 
+export const createFeature = (body: object): Promise<Feature> =>
+  request(inProject("early_access_feature/"), { method: "POST", body });
+
+/** Deletes a feature. @returns restores it; its flag and the enrollment of people are kept */
+export async function deleteFeature(feature: Feature): Promise<() => Promise<Feature>> {
+  await request(featurePath(feature.id), { method: "DELETE" });
+  const { name, description, stage, documentation_url, payload, feature_flag: flag } = feature;
+  return () =>
+    createFeature({ name, description, stage, documentation_url, payload, feature_flag_id: flag.id });
+}
+
 /** Enrollments and withdrawals by day, as a query. */
 export const enrollmentQuery = (flagKey: string) => ({
   kind: "TrendsQuery",

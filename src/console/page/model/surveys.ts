@@ -105,6 +105,26 @@ export const surveyPath = (id: string, rest = "") => inProject(`surveys/${encode
 export const changeSurvey = (id: string, body: Record<string, unknown>): Promise<Survey> =>
   request(surveyPath(id), { method: "PATCH", body });
 
+/** Everything that a new survey takes from another one. */
+const getCopy = (survey: Survey) => ({
+  ...getDraft(survey),
+  ...(survey.targeting_flag ? { targeting_flag_filters: survey.targeting_flag.filters } : {}),
+});
+
+const createSurvey = (body: object): Promise<Survey> =>
+  request(inProject("surveys/"), { method: "POST", body });
+
+/** A draft with the same questions and audience. */
+export const duplicateSurvey = (survey: Survey, name: string): Promise<Survey> =>
+  createSurvey({ ...getCopy(survey), name });
+
+/** Deletes a survey. @returns restores it under its id, so that its responses count again */
+export async function deleteSurvey(survey: Survey): Promise<() => Promise<Survey>> {
+  await request(surveyPath(survey.id), { method: "DELETE" });
+  const { id, start_date, end_date, archived } = survey;
+  return () => createSurvey({ ...getCopy(survey), id, start_date, end_date, archived });
+}
+
 /** With an id from the start, so that the editor recognizes it wherever it is moved. */
 export const freshQuestion = (): Question => ({ id: randomId(), type: "open", question: "" });
 

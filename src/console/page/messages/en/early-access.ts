@@ -33,6 +33,8 @@ export const earlyAccess = {
   editNamed: (name: string) => `Edit ${name}`,
   deleteFeature: "Delete feature",
   deleteText: (name: string, key: string) => `Deletes ${name} and keeps the flag ${key}, without enrollment.`,
+  deleted: (name: string) => `Feature ${name} deleted.`,
+  restored: (name: string) => `Feature ${name} restored.`,
   name: "Name",
   description: "Description",
   docs: "Documentation URL",

@@ -5,12 +5,12 @@ import { Dialog } from "../../components/dialog.tsx";
 import { Area, Field, Select } from "../../components/fields.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { toast } from "../../components/toast.tsx";
-import { type ApiError, request, toApiError } from "../../lib/api.ts";
+import { type ApiError, toApiError } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
-import { inProject, project } from "../../lib/session.ts";
+import { project } from "../../lib/session.ts";
 import { messages } from "../../messages/index.ts";
 import { lazyMessages } from "../../messages/later.ts";
-import { changeFeature, type Feature, type Stage } from "../../model/early-access.ts";
+import { changeFeature, createFeature, type Feature, type Stage } from "../../model/early-access.ts";
 import { type FlagPage, readFlags } from "../../model/flags.ts";
 
 const w = lazyMessages.earlyAccess;
@@ -40,9 +40,10 @@ export function FeatureForm({
     const body = { name: name.trim(), description: description.trim(), documentation_url: docs.trim() };
     try {
       if (feature !== undefined) return onSaved(await changeFeature(feature.id, body));
-      const created = await request<Feature>(inProject("early_access_feature/"), {
-        method: "POST",
-        body: { ...body, stage, ...(flagId === "" ? {} : { feature_flag_id: Number(flagId) }) },
+      const created = await createFeature({
+        ...body,
+        stage,
+        ...(flagId === "" ? {} : { feature_flag_id: Number(flagId) }),
       });
       toast(w.created);
       onSaved(created);

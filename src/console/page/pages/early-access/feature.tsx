@@ -10,13 +10,14 @@ import { Button, CodeBlock } from "../../components/primitives.tsx";
 import { Content, Empty } from "../../components/states.tsx";
 import { toast, toastError } from "../../components/toast.tsx";
 import { errorMessage, request } from "../../lib/api.ts";
-import { useResource } from "../../lib/resource.ts";
+import { clearResourceCache, reloadResources, useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { messages } from "../../messages/index.ts";
 import { lazyMessages } from "../../messages/later.ts";
 import {
   changeFeature,
+  deleteFeature,
   type Enrollment,
   enrollmentQuery,
   type Feature,
@@ -36,6 +37,27 @@ export function FeaturePage() {
     request(featurePath(id), { signal }),
   );
   const close = () => setOpened(undefined);
+  const remove = async (deleted: Feature) => {
+    try {
+      const restore = await deleteFeature(deleted);
+      // The cached list still has it.
+      clearResourceCache();
+      go("early-access");
+      toast(
+        w.deleted(deleted.name),
+        () =>
+          void restore().then(
+            () => {
+              toast(w.restored(deleted.name));
+              reloadResources();
+            },
+            (error) => toastError(errorMessage(error)),
+          ),
+      );
+    } catch (error) {
+      toastError(errorMessage(error));
+    }
+  };
   return (
     <Page
       title={feature.data?.name ?? messages.frame.pages["early-access"]}
@@ -74,12 +96,7 @@ export function FeaturePage() {
                 text={w.deleteText(data.name, data.feature_flag.key)}
                 action={w.deleteFeature}
                 onClose={close}
-                onYes={() =>
-                  void request(featurePath(id), { method: "DELETE" }).then(
-                    () => go("early-access"),
-                    (error) => toastError(errorMessage(error)),
-                  )
-                }
+                onYes={() => void remove(data)}
               />
             )}
           </>
@@ -189,7 +206,7 @@ function Enroll({ id, onDone }: { id: string; onDone: () => void }) {
   };
   return (
     <form
-      class="row"
+      class="row bottom"
       onSubmit={(event) => {
         event.preventDefault();
         void send(true);

@@ -1,11 +1,10 @@
-/** Texts and colors of a survey, next to a preview of it. */
+/** Texts and colors of a survey. */
 
 import { Checkbox, Field } from "../../components/fields.tsx";
 import { lazyMessages } from "../../messages/later.ts";
-import { getTranslation, translate, withText } from "../../model/survey-translations.ts";
+import { getTranslation, withText } from "../../model/survey-translations.ts";
 import type { SurveyDraft } from "../../model/surveys.ts";
 import { original } from "./languages.tsx";
-import { SurveyPreview } from "./preview.tsx";
 
 const w = lazyMessages.surveys;
 const texts = [
@@ -68,7 +67,6 @@ export function AppearanceFields({
           onChange={(isOn) => change("shuffleQuestions", isOn)}
         />
       )}
-      <SurveyPreview draft={language === original ? draft : translate(draft, language)} />
     </section>
   );
 }

@@ -1,39 +1,61 @@
-/** Editor of a survey with a preview. Nothing is stored until it is saved. */
+/** Editor of a survey, next to a preview. Nothing is stored until it is saved; unsaved drafts outlive the page. */
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Field, Select } from "../../components/fields.tsx";
 import { Form } from "../../components/form.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { useAddress } from "../../lib/router.ts";
 import { lazyMessages } from "../../messages/later.ts";
 import type { Filters } from "../../model/flags.ts";
-import { getLanguages, withCompleteChoices } from "../../model/survey-translations.ts";
+import { getLanguages, translate, withCompleteChoices } from "../../model/survey-translations.ts";
 import { freshQuestion, type SurveyDraft } from "../../model/surveys.ts";
 import { AppearanceFields } from "./appearance.tsx";
 import { SurveyAudience } from "./audience.tsx";
 import { Languages, original } from "./languages.tsx";
+import { SurveyPreview } from "./preview.tsx";
 import { QuestionList } from "./question-list.tsx";
 
 const w = lazyMessages.surveys;
 const questionsMax = 50;
 
+interface Unsaved {
+  draft: SurveyDraft;
+  filters: Filters | null;
+}
+/** By survey, until the console is closed. */
+const unsaved = new Map<string, Unsaved>();
+
 export function SurveyEditor({
+  place,
   start,
   targeting = null,
   action,
   onSave,
 }: {
+  /** What is edited: the survey as it was read, or a new one. */
+  place: string;
   start: SurveyDraft;
   /** Filters of the targeting flag. */
   targeting?: Filters | null;
   action: string;
   onSave: (body: Record<string, unknown>) => Promise<unknown>;
 }) {
-  const [draft, setDraft] = useState(start);
-  const [filters, setFilters] = useState(targeting);
+  const stored: Unsaved = { draft: start, filters: targeting };
+  const [current, setCurrent] = useState(unsaved.get(place) ?? stored);
+  const { draft, filters } = current;
+  const isChanged = JSON.stringify(current) !== JSON.stringify(stored);
+  useEffect(() => {
+    if (!isChanged) return void unsaved.delete(place);
+    unsaved.set(place, current);
+    const onLeave = (event: BeforeUnloadEvent) => event.preventDefault();
+    addEventListener("beforeunload", onLeave);
+    return () => removeEventListener("beforeunload", onLeave);
+  }, [current]);
+  const setDraft = (changed: SurveyDraft) => setCurrent((before) => ({ ...before, draft: changed }));
   const { query, set: setAddress } = useAddress();
   const language = getLanguages(draft).find((tag) => tag === query.language) ?? original;
-  const set = (changed: Partial<SurveyDraft>) => setDraft((before) => ({ ...before, ...changed }));
+  const set = (changed: Partial<SurveyDraft>) =>
+    setCurrent((before) => ({ ...before, draft: { ...before.draft, ...changed } }));
   const { questions } = draft;
   const send = async () => {
     const isTargeted = (filters?.groups?.[0]?.properties ?? []).length > 0;
@@ -45,64 +67,78 @@ export function SurveyEditor({
       questions: questions.map(withCompleteChoices),
       ...(!changed ? {} : isTargeted ? { targeting_flag_filters: filters } : { remove_targeting_flag: true }),
     });
+    unsaved.delete(place);
     return false;
   };
   return (
     <Form onSend={send} action={action}>
       {(errorOf) => (
-        <>
-          <section class="card stack">
-            <Field
-              label={w.name}
-              value={draft.name}
-              onInput={(name) => set({ name })}
-              isRequired
-              error={errorOf("name")}
+        <div class="release">
+          <div class="stack">
+            <section class="card stack">
+              <Field
+                label={w.name}
+                value={draft.name}
+                onInput={(name) => set({ name })}
+                isRequired
+                error={errorOf("name")}
+              />
+              <Field
+                label={w.description}
+                value={draft.description}
+                onInput={(description) => set({ description })}
+                error={errorOf("description")}
+              />
+              <Select
+                label={w.type}
+                value={draft.type}
+                choices={Object.entries(w.types)}
+                onChange={(type) => set({ type })}
+              />
+            </section>
+            <h2>{w.questions}</h2>
+            <Languages
+              draft={draft}
+              language={language}
+              onChange={setDraft}
+              onChoose={(tag) => setAddress({ language: tag || undefined }, true)}
             />
-            <Field
-              label={w.description}
-              value={draft.description}
-              onInput={(description) => set({ description })}
-              error={errorOf("description")}
+            <QuestionList
+              questions={questions}
+              language={language}
+              errorOf={errorOf}
+              onChange={(changed) => set({ questions: changed })}
             />
-            <Select
-              label={w.type}
-              value={draft.type}
-              choices={Object.entries(w.types)}
-              onChange={(type) => set({ type })}
+            <div class="row">
+              <Button
+                icon="plus"
+                isDisabled={questions.length >= questionsMax}
+                onClick={() => set({ questions: [...questions, freshQuestion()] })}
+              >
+                {w.addQuestion}
+              </Button>
+            </div>
+            <SurveyAudience
+              draft={draft}
+              set={set}
+              filters={filters}
+              onFilters={(changed) => setCurrent((before) => ({ ...before, filters: changed }))}
+              errorOf={errorOf}
             />
-          </section>
-          <h2>{w.questions}</h2>
-          <Languages
-            draft={draft}
-            language={language}
-            onChange={setDraft}
-            onChoose={(tag) => setAddress({ language: tag || undefined }, true)}
-          />
-          <QuestionList
-            questions={questions}
-            language={language}
-            errorOf={errorOf}
-            onChange={(changed) => set({ questions: changed })}
-          />
-          <div class="row">
-            <Button
-              icon="plus"
-              isDisabled={questions.length >= questionsMax}
-              onClick={() => set({ questions: [...questions, freshQuestion()] })}
-            >
-              {w.addQuestion}
-            </Button>
+            <AppearanceFields draft={draft} language={language} set={set} />
           </div>
-          <SurveyAudience
-            draft={draft}
-            set={set}
-            filters={filters}
-            onFilters={setFilters}
-            errorOf={errorOf}
-          />
-          <AppearanceFields draft={draft} language={language} set={set} />
-        </>
+          <div class="card stack effect">
+            <SurveyPreview draft={language === original ? draft : translate(draft, language)} />
+            {isChanged && (
+              <p class="row apart">
+                <span class="muted">{w.unsaved}</span>
+                <Button kind="quiet" onClick={() => setCurrent(stored)}>
+                  {w.discard}
+                </Button>
+              </p>
+            )}
+          </div>
+        </div>
       )}
     </Form>
   );

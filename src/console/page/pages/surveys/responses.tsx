@@ -39,30 +39,33 @@ export function SurveyResponses({ survey }: { survey: Survey }) {
         </Button>
       </div>
       <Content of={responses}>
-        {({ results }) =>
+        {({ results, count }) =>
           results.length === 0 ? (
             <Empty title={w.noResponses} icon="chart" />
           ) : (
-            <div class="wide-table">
-              <table class="plain-table">
-                <thead>
-                  <tr>
-                    <th scope="col">{w.person}</th>
-                    <th scope="col">{w.time}</th>
-                    {questions.map(({ id: questionId, question }) => (
-                      <th key={questionId} scope="col">
-                        {question}
-                      </th>
+            <>
+              {count > results.length && <p class="help">{w.newest(results.length, count)}</p>}
+              <div class="wide-table">
+                <table class="plain-table">
+                  <thead>
+                    <tr>
+                      <th scope="col">{w.person}</th>
+                      <th scope="col">{w.time}</th>
+                      {questions.map(({ id: questionId, question }) => (
+                        <th key={questionId} scope="col">
+                          {question}
+                        </th>
+                      ))}
+                    </tr>
+                  </thead>
+                  <tbody>
+                    {results.map((response, place) => (
+                      <Row key={response.submission_id ?? place} of={response} />
                     ))}
-                  </tr>
-                </thead>
-                <tbody>
-                  {results.map((response, place) => (
-                    <Row key={response.submission_id ?? place} of={response} />
-                  ))}
-                </tbody>
-              </table>
-            </div>
+                  </tbody>
+                </table>
+              </div>
+            </>
           )
         }
       </Content>

@@ -1,5 +1,6 @@
 /** Results of a survey: counts, rates, and the answers to each question. */
 
+import { Chart } from "../../components/chart.tsx";
 import { NameBars } from "../../components/name-bars.tsx";
 import { Content, Empty } from "../../components/states.tsx";
 import { request } from "../../lib/api.ts";
@@ -55,7 +56,7 @@ function QuestionCard({
       <h2>
         {index + 1}. {question}
       </h2>
-      <p>{facts.join(" · ")}</p>
+      {distribution.length === 0 && <p>{facts.join(" · ")}</p>}
       {answered === 0 ? (
         <Empty title={w.noAnswers} icon="chart" />
       ) : distribution.length === 0 ? (
@@ -63,15 +64,39 @@ function QuestionCard({
       ) : (
         <NameBars
           label={question}
-          summary={w.answered(answered)}
+          summary={facts.join(" · ")}
           names={distribution.map(
             ({ value, percentage }) =>
-              `${value === otherChoice ? w.other : value} (${percent(percentage / 100)})`,
+              `${value === otherChoice ? w.freeText : value} (${percent(percentage / 100)})`,
           )}
           series={[{ name: question, values: distribution.map(({ count }) => count) }]}
         />
       )}
-      {weeks.length > 1 && (
+      {weeks.length > 1 && <Weeks of={weeks} isScore={nps !== null} />}
+    </section>
+  );
+}
+
+function Weeks({ of: weeks, isScore }: { of: QuestionResult["weeks"]; isScore: boolean }) {
+  const answered = weeks.filter(({ mean }) => mean !== null);
+  const bounds = [
+    { name: w.scoreFrom, sameAs: 0, values: answered.map(({ nps }) => nps?.interval[0] ?? 0) },
+    { name: w.scoreTo, sameAs: 0, values: answered.map(({ nps }) => nps?.interval[1] ?? 0) },
+  ];
+  return (
+    <>
+      <Chart
+        label={w.byWeek}
+        summary={isScore ? w.score : w.average}
+        rowTitle={w.week}
+        names={answered.map(({ week }) => week)}
+        series={
+          isScore
+            ? [{ name: w.score, values: answered.map(({ nps }) => nps?.score ?? 0) }, ...bounds]
+            : [{ name: w.average, values: answered.map(({ mean }) => mean ?? 0) }]
+        }
+      />
+      <div class="wide-table">
         <table class="plain-table">
           <caption>{w.byWeek}</caption>
           <thead>
@@ -79,21 +104,23 @@ function QuestionCard({
               <th scope="col">{w.week}</th>
               <th scope="col">{w.sent}</th>
               <th scope="col">{w.average}</th>
-              {nps !== null && <th scope="col">{w.score}</th>}
+              {isScore && <th scope="col">{w.score}</th>}
+              {isScore && <th scope="col">{w.interval}</th>}
             </tr>
           </thead>
           <tbody>
-            {weeks.map(({ week, answered: inWeek, mean: average, nps: score }) => (
+            {weeks.map(({ week, answered: count, mean, nps }) => (
               <tr key={week}>
                 <td>{week}</td>
-                <td>{number(inWeek)}</td>
-                <td>{average === null ? "–" : decimal(average)}</td>
-                {nps !== null && <td>{score === null ? "–" : number(Math.round(score.score))}</td>}
+                <td>{number(count)}</td>
+                <td>{mean === null ? "–" : decimal(mean)}</td>
+                {isScore && <td>{nps === null ? "–" : number(Math.round(nps.score))}</td>}
+                {isScore && <td>{nps === null ? "–" : w.range(...nps.interval)}</td>}
               </tr>
             ))}
           </tbody>
         </table>
-      )}
-    </section>
+      </div>
+    </>
   );
 }

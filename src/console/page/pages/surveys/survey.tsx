@@ -3,31 +3,44 @@
 import { useState } from "preact/hooks";
 import { useRoute } from "preact-iso";
 import { ConfirmDialog } from "../../components/confirm.tsx";
+import { Menu } from "../../components/menu.tsx";
 import { Page } from "../../components/page.tsx";
 import { Button, Tabs } from "../../components/primitives.tsx";
 import { Content } from "../../components/states.tsx";
 import { toast, toastError } from "../../components/toast.tsx";
 import { errorMessage, request } from "../../lib/api.ts";
-import { useResource } from "../../lib/resource.ts";
+import { clearResourceCache, reloadResources, useResource } from "../../lib/resource.ts";
 import { useAddress } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { messages } from "../../messages/index.ts";
 import { lazyMessages } from "../../messages/later.ts";
-import { changeSurvey, freshSurvey, getDraft, type Survey, surveyPath } from "../../model/surveys.ts";
+import {
+  changeSurvey,
+  deleteSurvey,
+  duplicateSurvey,
+  freshSurvey,
+  getDraft,
+  type Survey,
+  surveyPath,
+} from "../../model/surveys.ts";
 import { SurveyEditor } from "./editor.tsx";
 import { SurveyResponses } from "./responses.tsx";
 import { SurveyResults } from "./results.tsx";
 import { SurveyBadge } from "./surveys.tsx";
 
 const w = lazyMessages.surveys;
+/** Of names, as the API has it. */
+const nameMax = 400;
 type Tab = keyof typeof w.tabs;
 
 export function NewSurvey() {
   const { go } = useAddress();
+  const [start] = useState(freshSurvey);
   return (
     <Page title={w.newSurvey} isWide>
       <SurveyEditor
-        start={freshSurvey()}
+        place={`${project.value?.id} new`}
+        start={start}
         action={w.create}
         onSave={async (body) => {
           const created = await request<Survey>(inProject("surveys/"), { method: "POST", body });
@@ -45,6 +58,27 @@ export function SurveyPage() {
   const survey = useResource<Survey>(`survey ${project.value?.id} ${id}`, (signal) =>
     request(surveyPath(id), { signal }),
   );
+  const remove = async (deleted: Survey) => {
+    try {
+      const restore = await deleteSurvey(deleted);
+      // The cached list still has it.
+      clearResourceCache();
+      go("surveys");
+      toast(
+        w.deleted(deleted.name),
+        () =>
+          void restore().then(
+            (restored) => {
+              toast(w.restored(restored.name));
+              reloadResources();
+            },
+            (error) => toastError(errorMessage(error)),
+          ),
+      );
+    } catch (error) {
+      toastError(errorMessage(error));
+    }
+  };
   const first: Tab = survey.data?.status === "draft" ? "edit" : "results";
   const tab: Tab = query.tab !== undefined && query.tab in w.tabs ? (query.tab as Tab) : first;
   return (
@@ -75,6 +109,7 @@ export function SurveyPage() {
               <SurveyEditor
                 // A saved survey has ids of questions and sanitized texts.
                 key={JSON.stringify(getDraft(data))}
+                place={`${id} ${JSON.stringify(getDraft(data))}`}
                 start={getDraft(data)}
                 targeting={data.targeting_flag?.filters ?? null}
                 action={messages.frame.save}
@@ -90,12 +125,7 @@ export function SurveyPage() {
                 text={w.deleteText(data.name)}
                 action={w.deleteSurvey}
                 onClose={() => setRemoving(false)}
-                onYes={() =>
-                  void request(surveyPath(id), { method: "DELETE" }).then(
-                    () => go("surveys"),
-                    (error) => toastError(errorMessage(error)),
-                  )
-                }
+                onYes={() => void remove(data)}
               />
             )}
           </>
@@ -115,6 +145,7 @@ function Actions({
   onRemove: () => void;
 }) {
   const { id, status, archived } = survey;
+  const { go } = useAddress();
   const change = (body: Record<string, unknown>, done?: string) =>
     void changeSurvey(id, body).then(
       (after) => {
@@ -123,6 +154,15 @@ function Actions({
       },
       (error) => toastError(errorMessage(error)),
     );
+  const duplicate = async () => {
+    try {
+      const copy = await duplicateSurvey(survey, w.copyOf(survey.name).slice(0, nameMax));
+      toast(w.duplicated);
+      go(`surveys/${copy.id}`, { tab: "edit" });
+    } catch (error) {
+      toastError(errorMessage(error));
+    }
+  };
   const now = () => new Date().toISOString();
   return (
     <span class="row">
@@ -137,16 +177,25 @@ function Actions({
         </Button>
       )}
       {status === "completed" && (
-        <>
-          <Button icon="play" onClick={() => change({ end_date: null }, w.started)}>
-            {w.resume}
-          </Button>
-          <Button onClick={() => change({ archived: !archived })}>
-            {archived ? w.unarchive : w.archive}
-          </Button>
-        </>
+        <Button icon="play" onClick={() => change({ end_date: null }, w.started)}>
+          {w.resume}
+        </Button>
       )}
-      <Button kind="quiet" icon="trash" label={w.deleteSurvey} onClick={onRemove} />
+      <Menu
+        label={w.moreActions}
+        face="⋯"
+        items={[
+          [w.duplicate, () => void duplicate()],
+          archived
+            ? [w.unarchive, () => change({ archived: false }, w.unarchived)]
+            : [
+                w.archive,
+                () => change({ archived: true }, w.archivedDone),
+                status === "running" && w.stopFirst,
+              ],
+          [w.deleteSurvey, onRemove],
+        ]}
+      />
     </span>
   );
 }
