@@ -2,6 +2,9 @@
 
 import { counted, decimal, number, percent } from "../../lib/format.ts";
 
+/** Of a net promoter score: its interval may exceed the scale. */
+const score = (value: number) => number(Math.round(Math.min(100, Math.max(-100, value))));
+
 export const surveys = {
   statuses: { draft: "Draft", running: "Running", completed: "Completed" },
   archived: "Archived",
@@ -138,6 +141,7 @@ export const surveys = {
   background: "Background color",
   buttonColor: "Button color",
   isShuffled: "Shuffle questions",
+  isWhiteLabel: "Hide “Survey by PostHog”",
   preview: "Preview",
   unsaved: "Unsaved changes",
   discard: "Discard",
@@ -149,14 +153,14 @@ export const surveys = {
   noAnswers: "No answers yet.",
   answered: (count: number) => counted(count, "answer", "answers"),
   mean: (mean: number) => `Mean ${decimal(mean)}`,
-  nps: (score: number, from: number, to: number) =>
-    `Net promoter score ${number(Math.round(score))} (${number(Math.round(from))} to ${number(Math.round(to))})`,
+  nps: (value: number, from: number, to: number) =>
+    `Net promoter score ${score(value)} (${score(from)} to ${score(to)})`,
   freeText: "Free text",
   byWeek: "By week",
   scoreFrom: "Lower bound",
   scoreTo: "Upper bound",
   interval: "95% interval",
-  range: (from: number, to: number) => `${number(Math.round(from))} to ${number(Math.round(to))}`,
+  range: (from: number, to: number) => `${score(from)} to ${score(to)}`,
   newest: (shown: number, count: number) =>
     `The newest ${number(shown)} of ${number(count)} responses. The CSV file has all of them.`,
   week: "Week",

@@ -61,11 +61,18 @@ export function AppearanceFields({
             ) : null,
           )}
       {language === original && (
-        <Checkbox
-          label={w.isShuffled}
-          isOn={appearance.shuffleQuestions === true}
-          onChange={(isOn) => change("shuffleQuestions", isOn)}
-        />
+        <>
+          <Checkbox
+            label={w.isShuffled}
+            isOn={appearance.shuffleQuestions === true}
+            onChange={(isOn) => change("shuffleQuestions", isOn)}
+          />
+          <Checkbox
+            label={w.isWhiteLabel}
+            isOn={appearance.whiteLabel === true}
+            onChange={(isOn) => change("whiteLabel", isOn)}
+          />
+        </>
       )}
     </section>
   );
