@@ -117,7 +117,7 @@ export const restore = backupCommand(new Command("restore"), sourceSettings, Res
         printJson(restored);
         return;
       }
-      if (carried === undefined) print(`${dataDir} is as it was ${created_at}.`);
+      if (carried === undefined) print(`Restored ${dataDir} to its state of ${created_at}.`);
       else showCarried(dataDir, created_at, carried);
       if (previous !== null) print(`The previous directory is now ${previous}.`);
       print(`Start it with: flagkeep serve --data-dir ${shellWord(dataDir)}`);
@@ -161,7 +161,7 @@ function getReplayed(
 function showCarried(dataDir: string, createdAt: string, carried: SalvageResult): void {
   const { entries, metadata, reason, put_aside, lost } = carried;
   print(
-    `${dataDir} is as it was ${createdAt}, and the next start applies ${entries} journal entries after that.`,
+    `Restored ${dataDir} to its state of ${createdAt}. The next start applies ${entries} later journal entries.`,
   );
   print(
     metadata === "old"

@@ -35,7 +35,7 @@ export const doctor = withJson(
   .description("Diagnose the data directory and host, and suggest fixes.")
   .addHelpText(
     "after",
-    "\nChanges nothing. Exits with 1 if there are errors; warnings do not count.\n\n" +
+    "\nChanges nothing. Exits with 1 if there are errors; warnings do not affect the exit status.\n\n" +
       "Examples:\n  flagkeep doctor\n  flagkeep doctor --data-dir /var/lib/flagkeep --json",
   )
   .action(

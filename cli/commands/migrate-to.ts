@@ -85,8 +85,8 @@ export const migrateFrom = withJson(
   .description("Migrate a cluster back to a data directory of one server.")
   .addHelpText(
     "after",
-    "\nStop all nodes first, after everything is loaded. Events stay in ClickHouse; `migrate-events --to duckdb` copies them\n" +
-      "back, too.\n\nExample:\n" +
+    "\nStop all nodes first, after everything is loaded. Events stay in ClickHouse; run `migrate-events --to duckdb`\n" +
+      "to copy them back.\n\nExample:\n" +
       "  flagkeep migrate-from-cluster --data-dir ./alone --postgres-url postgres://flagkeep@pg1,pg2/flagkeep --events-url clickhouse://flagkeep@ch:8123/flagkeep",
   )
   .action(

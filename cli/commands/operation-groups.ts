@@ -75,7 +75,7 @@ export async function features(): Promise<Command> {
   const { earlyAccessOperations, setStage } = await import("../../src/operations/early-access.ts");
   return operationGroup(
     "features",
-    "Manage early access features, which persons turn on for themselves.",
+    "Manage early access features, in which persons enroll.",
     ["features list", "features stage new-editor beta"],
     [...earlyAccessOperations, setStage],
     await flagStores(),
@@ -127,7 +127,7 @@ export async function shareLinks(): Promise<Command> {
   const { shareLinkOperations } = await import("../../src/operations/share-links.ts");
   return operationGroup(
     "share-links",
-    "Manage links that show one dashboard or insight without signing in.",
+    "Manage links that show a dashboard, an insight or Overview without signing in.",
     ["share-links create --dashboard 3 --name Board", "share-links revoke 1"],
     shareLinkOperations,
   );

@@ -86,7 +86,7 @@ const recreate = withJson(
   .requiredOption("--accept-loss", "confirm that persons, groups and static cohort members are lost")
   .addHelpText(
     "after",
-    "\nUse it only without a usable backup: `flagkeep backup restore` brings persons back. Events are kept and\n" +
+    "\nUse it only without a usable backup: `flagkeep backup restore` restores persons. Events are kept and\n" +
       "persons are created again by later events; group types are numbered again from 0. A readable file is\n" +
       "never replaced; a corrupt one is moved to journal/quarantine.\n\n" +
       "Example:\n  flagkeep persons recreate --accept-loss --data-dir /var/lib/flagkeep",

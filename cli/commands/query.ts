@@ -24,7 +24,7 @@ interface QueryOptions {
 export const query = withJson(
   withSettings(new Command("query"), engineSessionSettings),
   QueryResult,
-  "the same as --format json",
+  "alias of --format json",
 )
   .description("Run a SELECT over the views events, persons and groups of a project.")
   .argument("<sql>", "one SELECT statement in DuckDB SQL")

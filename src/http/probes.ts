@@ -21,7 +21,7 @@ const Readiness = object({
   status: enumeration(["ready", "not_ready"]),
   roles: list(object({ role: enumeration(roleNames), ready: bool(), reason: nullable(string()) })),
   warnings: optional(
-    list(string(), { description: "What an operator has to look at; absent if there is nothing." }),
+    list(string(), { description: "Problems that need an operator; absent if there are none." }),
   ),
 });
 const ready = { status: "ready", roles: roleNames.map((role) => ({ role, ready: true, reason: null })) };

@@ -69,7 +69,7 @@ export class AbortRules {
     const guess = seems === undefined ? "" : `It looks like ${getTitle(seems)} (--format ${seems}). `;
     return new ImportAbortedError(
       `The first ${count} records of ${name} were all rejected (${reasons.join(", ")}).${shape}`,
-      `${guess}Say what the file is with --format, or where the fields of an event are with --map.`,
+      `${guess}Set the format with --format, or the fields of an event with --map.`,
     );
   }
 }

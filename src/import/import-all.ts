@@ -265,6 +265,6 @@ function nothingImportedError({ read }: ImportCounts): ImportAbortedError {
     ? new ImportAbortedError("The input contains no records.", "Check the path.")
     : new ImportAbortedError(
         "No event was accepted: every record was rejected.",
-        "See the reasons in the reject file; --format and --map say what the file is.",
+        "See the reasons in the reject file; set --format or --map if the file was misread.",
       );
 }

@@ -49,7 +49,7 @@ const AnnotationBody = named(
   object({
     id: int(),
     content: string(),
-    date_marker: dateTime({ description: "Time that the note is about." }),
+    date_marker: dateTime({ description: "Annotated time." }),
     creation_type: enumeration(["USR"]),
     scope,
     dashboard_id: nullable(int()),
@@ -106,14 +106,14 @@ function body({ stores: { metadata } }: Context, of: Annotation): AnnotationReco
 }
 
 const content = string({ description: "The note.", max: contentLengthMax });
-const dateMarker = dateTime({ description: "Time that the note is about; default: now." });
+const dateMarker = dateTime({ description: "Annotated time; default: now." });
 const fields = {
   scope: optional(scope),
   dashboard_id: optional(nullable(int({ description: "Dashboard of the scope `dashboard`." }))),
   dashboard_item: optional(nullable(int({ description: "Insight of the scope `dashboard_item`." }))),
 };
 const options = {
-  date_marker: { flags: "--at <time>", description: "time that the note is about; default: now" },
+  date_marker: { flags: "--at <time>", description: "annotated time; default: now" },
   dashboard_id: { flags: "--dashboard <id>", description: "dashboard of the scope dashboard", parse: Number },
   dashboard_item: {
     flags: "--insight <id>",
@@ -155,8 +155,8 @@ const listAllAnnotations = listOperation({
     name: "annotations list",
     examples: ["annotations list --json"],
     options: {
-      dashboard_id: { flags: "--dashboard <id>", description: "those that a dashboard shows" },
-      dashboard_item: { flags: "--insight <id>", description: "those that an insight shows" },
+      dashboard_id: { flags: "--dashboard <id>", description: "only annotations of this dashboard" },
+      dashboard_item: { flags: "--insight <id>", description: "only annotations of this insight" },
     },
     table: {
       headings: ["id", "time", "content", "scope", "created by"],
@@ -172,8 +172,8 @@ const listAllAnnotations = listOperation({
   input: object({
     search: optional(string({ description: "Part of the content." })),
     scope: optional(scope),
-    dashboard_id: optional(int({ description: "Those that this dashboard shows." })),
-    dashboard_item: optional(int({ description: "Those that this insight shows." })),
+    dashboard_id: optional(int({ description: "Only annotations that this dashboard shows." })),
+    dashboard_item: optional(int({ description: "Only annotations that this insight shows." })),
     date_from: optional(dateTime({ description: "Start time, inclusive." })),
     date_to: optional(dateTime({ description: "End time, exclusive." })),
   }),

@@ -51,14 +51,14 @@ const OverviewInput = object(
     properties: optional(list(record(), { maxItems: filtersMax })),
     conversionGoal: optional(record()),
   },
-  { description: "Shows Overview with these members of its queries, which later changes do not affect." },
+  { description: "Shows Overview with these query members; later changes to it do not affect the link." },
 );
 const members = {
   id: int(),
   name: string({ blank: true }),
   dashboard_id: nullable(int()),
   insight_id: nullable(int()),
-  overview: nullable(record(), { description: "Members of the queries of Overview, if the link shows it." }),
+  overview: nullable(record(), { description: "Query members, if the link shows Overview." }),
   has_password: bool(),
   expires_at: nullable(dateTime()),
   created_by: nullable(UserBody),
@@ -69,8 +69,8 @@ const NewLinkBody = named(
   "NewShareLink",
   object({
     ...members,
-    token: string({ description: "Shown only now." }),
-    url: string({ description: "The link, with the token after `#`. Shown only now." }),
+    token: string({ description: "Only in this response." }),
+    url: string({ description: "The link, with the token after `#`; only in this response." }),
   }),
 );
 type LinkRecord = Static<typeof LinkBody>;

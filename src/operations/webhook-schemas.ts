@@ -69,7 +69,7 @@ const members = {
 export const WebhookBody = named("Webhook", object(members));
 const secret = string({
   description:
-    "Key of the signatures, shown only now. `X-Flagkeep-Signature` is `t=<seconds>,v1=<hex>`, where `v1` is the HMAC-SHA-256 of `<seconds>.<body>` with this key.",
+    "Key of the signatures; only in this response. `X-Flagkeep-Signature` is `t=<seconds>,v1=<hex>`, where `v1` is the HMAC-SHA-256 of `<seconds>.<body>` with this key.",
 });
 export const WebhookWithSecret = named("WebhookWithSecret", object({ ...members, secret }));
 export type WebhookRecord = Static<typeof WebhookBody>;

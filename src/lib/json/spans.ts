@@ -68,7 +68,7 @@ export function skipSpace(text: string, at: number): number {
 /** End of the string whose opening quote is at `at`. */
 function endOfString(text: string, at: number): number {
   const close = closingQuote(text, at);
-  if (close === -1) throw new Error("Spans were asked of a text that is not JSON.");
+  if (close === -1) throw new Error("Cannot locate members: the text is not valid JSON.");
   return close + 1;
 }
 
@@ -102,7 +102,7 @@ function endOfContainer(text: string, at: number, tally: JsonCounts): number {
       }
     }
   }
-  throw new Error("Spans were asked of a text that is not JSON.");
+  throw new Error("Cannot locate members: the text is not valid JSON.");
 }
 
 /** End of the value, of any kind, that starts at `at`. */

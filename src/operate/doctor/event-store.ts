@@ -53,7 +53,7 @@ async function checkFile(dataDir: string): Promise<Finding[]> {
     const mark = readCorruptMark(dataDir);
     if (mark !== undefined) return [await brokenFinding(dataDir, `Corruption found: ${mark}`)];
     if (found <= eventsSchemaVersion) return [ok("events", "The event store can be opened and read.")];
-    const message = `The event store has schema version ${found}, this version knows ${eventsSchemaVersion}.`;
+    const message = `The event store has schema version ${found}, this version supports ${eventsSchemaVersion}.`;
     return [failure("events", message, "Use the newer Flagkeep that wrote it.")];
   } catch (error) {
     const message = `The event store cannot be read: ${firstLine(error)}`;

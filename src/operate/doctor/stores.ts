@@ -43,7 +43,7 @@ export function checkSqliteFiles(dataDir: string): Finding[] {
     const found = sqliteVersion(path) ?? 0;
     const known = path === dataPaths.people ? versions.people : versions.metadata;
     if (found <= known) return [ok("files", `${basename(path)} is intact.`)];
-    const message = `${basename(path)} has schema version ${found}, this version knows ${known}.`;
+    const message = `${basename(path)} has schema version ${found}, this version supports ${known}.`;
     return [failure("files", message, "Use the newer Flagkeep that wrote it.")];
   });
 }
