@@ -158,9 +158,7 @@ function writePage(): void {
       ? known
       : [`| ${unit} | ${result.done.toLocaleString("en")} | ${result.failed} | ${result.at.slice(0, 10)} |`];
   });
-  const table = ["| test | count | failed portions | last run |", "|---|---|---|---|", ...rows].join(
-    "\n",
-  );
+  const table = ["| test | count | failed portions | last run |", "|---|---|---|---|", ...rows].join("\n");
   const marked = /(<!-- prove -->\n)[\s\S]*?(<!-- \/prove -->)/;
   writeFileSync(
     page,
