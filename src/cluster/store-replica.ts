@@ -187,10 +187,20 @@ export class StoreReplica {
     }
   }
 
+  /**
+   * Like `change` with a lease, but rows that `write` writes in the transaction are part of the commit: if it throws,
+   * nothing is committed. @throws {PostgresUnreachableError} it is unknown whether it was committed
+   * @throws {LeaseLostError} @throws errors of `write`
+   */
+  async commitWith(write: (t: Transaction) => Promise<void>, lease: Lease): Promise<void> {
+    const limits = { lease, end: performance.now() + commitMs, idleMs: idleMsMax, isAtomic: true };
+    await this.tryChange((t) => write(t), limits);
+  }
+
   /** @param rowsAtOnce rows per commit; readers may see the first commits without the later ones */
   private async tryChange<Result>(
     run: (t: Transaction, now: Date) => Result | Promise<Result>,
-    { lease, end, idleMs }: ChangeLimits,
+    { lease, end, idleMs, isAtomic = false }: ChangeLimits,
     rowsAtOnce = Number.MAX_SAFE_INTEGER,
   ): Promise<Result> {
     const leave = await this.ownTurn(end);
@@ -205,6 +215,7 @@ export class StoreReplica {
         const newest = await this.reader.migrate(t, preserved);
         this.isAmbiguous = lease === undefined;
         result = await settled(() => run(t, now));
+        if (isAtomic && "error" in result) throw result.error;
         sent = await this.send(t, { newest, rowsAtOnce, at: now }, extend);
         // The change may have taken longer than the lease.
         if (lease !== undefined && sent !== undefined) await assertLeaseHeld(t, lease);
@@ -351,6 +362,8 @@ interface ChangeLimits {
   /** Deadline on the clock of `performance.now`. */
   end: number;
   idleMs: number;
+  /** Whether an error of the change rolls everything back. */
+  isAtomic?: boolean;
 }
 
 /** Opens a replica at a schema version; one that was migrated further, which was not committed, is deleted. */

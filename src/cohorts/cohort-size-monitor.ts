@@ -5,8 +5,7 @@ import type { MetadataTx } from "../accounts/db.ts";
 import type { Metadata } from "../accounts/metadata.ts";
 import { cohort, cohortSize } from "../accounts/schema.ts";
 import { PeriodicTasks } from "../lib/periodic-tasks.ts";
-import { countCohortMembers } from "../persons/cohort-members.ts";
-import type { PeopleDb } from "../persons/open.ts";
+import type { PersonReader } from "../persons/person-reader.ts";
 import type { CohortCalculator } from "./cohort-calculation.ts";
 import { recordSize, toDay } from "./cohort-sizes.ts";
 
@@ -20,7 +19,7 @@ const hasMembers = or(eq(cohort.isStatic, false), isNotNull(cohort.personCount))
 
 export interface CohortSizeDeps {
   metadata: Metadata;
-  people: PeopleDb;
+  persons: Pick<PersonReader, "cohortSizes">;
   cohortFiller: Pick<CohortCalculator, "countMembers">;
   /** Runs a change, in a cluster as one of all nodes and with its time. */
   change: <Result>(work: (now?: Date) => Result) => Promise<Result>;
@@ -54,7 +53,7 @@ export class CohortSizeMonitor {
   }
 
   private async countOne(id: number, projectId: number, isStatic: boolean): Promise<number> {
-    if (isStatic) return countCohortMembers(this.deps.people, id);
+    if (isStatic) return (await this.deps.persons.cohortSizes([id])).get(id)!;
     return await this.deps.cohortFiller.countMembers(projectId, id);
   }
 

@@ -29,6 +29,12 @@ function parseWorkers(value: string): number | null | undefined {
   return count >= 1 && count <= 64 ? count : undefined;
 }
 
+/** @returns null for the default; undefined if the value is invalid. */
+function parseLayout(value: string): "replica" | "rows" | null | undefined {
+  if (value === "") return null;
+  return value === "replica" || value === "rows" ? value : undefined;
+}
+
 /** Settings of `flagkeep serve` in display order. The key is the flag without `--`. */
 export const settings = {
   "data-dir": string("path", {
@@ -211,6 +217,14 @@ export const settings = {
   "postgres-password-file": string("path", {
     default: "",
     help: "File with the PostgreSQL password; default: FLAGKEEP_POSTGRES_PASSWORD, else the password in the URL.",
+  }),
+  "cluster-persons": setting("layout", parseLayout, "replica or rows, or nothing for the default", {
+    default: "",
+    help: "How a new cluster stores persons: replica (a copy on every node) or rows (in PostgreSQL only; nodes cache them). Default: replica, or as the cluster does.",
+  }),
+  "person-cache": bytes("1MiB", "64GiB", {
+    default: "64MiB",
+    help: "Memory of a node for cached persons, if the cluster stores persons as rows.",
   }),
   "spike-factor": integer("number", 2, 1_000, {
     default: "10",

@@ -20,6 +20,7 @@ import type { PropertyLocation } from "../events/sql-dialect.ts";
 import type { ClickHouseAddress } from "../lib/store-urls.ts";
 import { ExternalEvents } from "../persons/external-events.ts";
 import type { PeopleDb } from "../persons/open.ts";
+import { type PersonSource, sqlitePersonSource } from "../persons/replica-source.ts";
 import type { EventBackend, PersonCopies } from "./backend.ts";
 import { QueryMemoryExceededError, QueryTimeoutError, type RunOptions } from "./running-queries.ts";
 
@@ -40,6 +41,8 @@ export interface ClickHouseBackendOptions {
   pinned?: () => readonly string[];
   /** Another node's engine loads events and replicates persons. */
   isReader?: boolean;
+  /** Persons to replicate; default: those of the person store. */
+  persons?: PersonSource;
   /** For tests. */
   rules?: typeof materializationRules;
 }
@@ -80,7 +83,7 @@ export class ClickHouseBackend implements EventBackend {
     this.external = new ExternalEvents(people);
     this.store = new ClickHouseStore(address, this.external, { isReader, settle: callbacks.settle });
     this.events = new ClickHouseLoader(this.store, (reason) => callbacks.onAway(reason), callbacks.fence);
-    const mirror = new ClickHousePersonReplica(this.store, people);
+    const mirror = new ClickHousePersonReplica(this.store, options.persons ?? sqlitePersonSource(people));
     this.copies = isReader ? othersCopies(mirror) : (callbacks.around?.(mirror) ?? mirror);
     // Twice the limit: queries also wait for a slot.
     this.columns = new ClickHousePropertyColumns(this.store, 2 * options.queryTimeoutMs);

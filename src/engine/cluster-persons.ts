@@ -5,8 +5,9 @@
  */
 
 import { changeChannel, markMirrored } from "../cluster/commits.ts";
-import { Postgres, PostgresUnreachableError } from "../cluster/connection.ts";
+import { Postgres, PostgresUnreachableError, type Transaction } from "../cluster/connection.ts";
 import { JournalReader, type ReaderDeps } from "../cluster/journal-reader.ts";
+import { type PersonsLayout, readPersonsLayout } from "../cluster/layout.ts";
 import {
   acquireLease,
   type Lease,
@@ -26,6 +27,14 @@ import type { Lane } from "../journal/segment.ts";
 import { PeriodicTasks } from "../lib/periodic-tasks.ts";
 import type { IdentityStep, IdentityStore } from "../persons/batch.ts";
 import { type PeopleDb, peopleStore } from "../persons/open.ts";
+import type { PersonReader } from "../persons/person-reader.ts";
+import type { PersonWriter } from "../persons/person-writer.ts";
+import { PostgresPersonSource } from "../persons/postgres/person-source.ts";
+import { postgresPersonWriter, sweepPendingRows } from "../persons/postgres/person-writer.ts";
+import { PostgresPersonReader } from "../persons/postgres/reader.ts";
+import { RowStore, type RowStoreDeps } from "../persons/postgres/store.ts";
+import type { PersonSource } from "../persons/replica-source.ts";
+import type { PeopleStore } from "../persons/store.ts";
 import type { PersonCopies } from "./backend.ts";
 import type { EngineStart } from "./messages.ts";
 
@@ -58,6 +67,16 @@ interface LoadingDeps extends Omit<ReaderDeps, "onFailure"> {
   settle(): Promise<void>;
 }
 
+/** Persons as rows in PostgreSQL. */
+interface PersonRows {
+  reader: PersonReader;
+  writer: PersonWriter;
+  /** For the replicas in the event store. */
+  source: PersonSource;
+  /** Moves and deletes pending overrides; call it when all received events are applied. */
+  sweep(nowMicros: number): Promise<void>;
+}
+
 export class SharedPeople {
   private reader: JournalReader | undefined;
   private forgotten: Record<Lane, number> = { realtime: 0, historical: 0 };
@@ -65,13 +84,18 @@ export class SharedPeople {
     if (!(error instanceof PostgresUnreachableError)) this.callbacks.onFatal(error);
   });
   private mirrored = 0;
+  /** Undefined if persons are in the replicas. */
+  readonly rows: PersonRows | undefined;
 
   private constructor(
     private readonly postgres: Postgres,
     private readonly copy: StoreReplica,
     private readonly lease: Lease | undefined,
+    layout: PersonsLayout,
     private readonly callbacks: ClusterPersonsCallbacks,
-  ) {}
+  ) {
+    if (layout === "rows") this.rows = this.openRows();
+  }
 
   /** Applies other nodes' changes, and acquires the lease if it is free. @throws {OperatorActionError} */
   static async open(
@@ -88,7 +112,8 @@ export class SharedPeople {
     const holder = crypto.randomUUID();
     const lease = await postgres.untilDone(() => acquireLease(postgres, { node, holder }));
     await postgres.untilDone(() => copy.catchUp());
-    return new SharedPeople(postgres, copy, lease, callbacks);
+    const layout = await postgres.untilDone(() => readPersonsLayout(postgres));
+    return new SharedPeople(postgres, copy, lease, layout, callbacks);
   }
 
   /** Whether this engine loads events. */
@@ -136,7 +161,13 @@ export class SharedPeople {
   }
 
   /** The person store; each of its steps is committed to PostgreSQL. */
-  around(identity: IdentityStore): IdentityStore {
+  around(identity: PeopleStore): IdentityStore {
+    const { postgres, lease } = this;
+    if (this.rows !== undefined && lease !== undefined) {
+      const commit: RowStoreDeps["commit"] = (write) =>
+        postgres.untilDone(() => this.untilLost(() => this.copy.commitWith(write, lease)));
+      return new RowStore({ postgres, people: identity, commit });
+    }
     return {
       cursor: (lane) => identity.cursor(lane),
       start: async (lane) => {
@@ -187,13 +218,34 @@ export class SharedPeople {
   }
 
   /** Runs a change of the store and commits it. @throws {PostgresUnreachableError} @throws errors of `run` */
-  async change<Result>(run: () => Result | Promise<Result>): Promise<Result> {
+  async change<Result>(run: (t: Transaction) => Result | Promise<Result>): Promise<Result> {
+    return await this.untilLost(() => this.copy.change(run, this.lease));
+  }
+
+  private async untilLost<Result>(work: () => Promise<Result>): Promise<Result> {
     try {
-      return await this.copy.change(run, this.lease);
+      return await work();
     } catch (error) {
       if (error instanceof LeaseLostError) this.callbacks.onFatal(error);
       throw error;
     }
+  }
+
+  private openRows(): PersonRows {
+    const { postgres } = this;
+    return {
+      reader: new PostgresPersonReader(postgres),
+      writer: postgresPersonWriter((run) => this.change(run)),
+      source: new PostgresPersonSource(postgres),
+      sweep: async (nowMicros) => {
+        try {
+          const pending = await postgres.run((sql) => sql`SELECT 1 FROM flagkeep.pending_override LIMIT 1`);
+          if (pending.length > 0) await this.change((t) => sweepPendingRows(t, nowMicros));
+        } catch (error) {
+          if (!(error instanceof PostgresUnreachableError)) throw error;
+        }
+      },
+    };
   }
 
   /** Revokes the lease of a node that does not renew it, and restarts this process once it is free. */

@@ -42,6 +42,7 @@ export async function openExternalStore(
       columnsMax: start.propertyColumnsMax,
       pinned: () => pinnedProperties(people.db),
       isReader: shared?.isLoader === false,
+      ...(shared?.rows === undefined ? {} : { persons: shared.rows.source }),
     },
     {
       onAway: availabilityLogger("the events"),

@@ -6,10 +6,9 @@ import { clientValue, evaluate } from "../flags/evaluate/evaluate.ts";
 import { compileFlagSet } from "../flags/evaluate/flag-set.ts";
 import { compileSubjectFilter, type FilterSubject } from "../flags/evaluate/person-filter.ts";
 import type { JsonObject } from "../lib/json/value.ts";
-import { addCohortMembers } from "../persons/cohort-members.ts";
-import type { PeopleDb } from "../persons/open.ts";
 import type { Person } from "../persons/person.ts";
 import type { PersonReader } from "../persons/person-reader.ts";
+import type { PersonWriter } from "../persons/person-writer.ts";
 import type { PersonCopies } from "./backend.ts";
 import { behaviorLists, withBehaviorLists } from "./behavior.ts";
 import type { ConditionRequest, FillByFlagRequest } from "./query-types.ts";
@@ -51,7 +50,7 @@ export async function findPersons(
  * @returns the number of persons for whom the flag is on. Source: contract, management-api 5.11.
  */
 export async function fillCohortByFlag(
-  { persons, people }: PersonQueryDeps & { people: PeopleDb },
+  { persons, personWriter }: PersonQueryDeps & { personWriter: PersonWriter },
   request: FillByFlagRequest,
 ): Promise<number> {
   const { projectId, cohortId, flagKey, timezone, now } = request;
@@ -80,7 +79,7 @@ export async function fillCohortByFlag(
       const result = results.get(flagKey);
       if (result !== undefined && clientValue(result) !== false) uuids.push(person.uuid);
     }
-    if (uuids.length > 0) addCohortMembers(people, projectId, cohortId, { uuids });
+    if (uuids.length > 0) await personWriter.addCohortMembers(projectId, cohortId, { uuids });
     count += uuids.length;
   }
   return count;

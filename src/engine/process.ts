@@ -29,6 +29,7 @@ import { acquireEngineLock } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { DefinitionRecorder } from "../persons/event-definitions.ts";
 import { closePeople } from "../persons/open.ts";
+import { sqlitePersonWriter } from "../persons/person-writer.ts";
 import { SqlitePersonReader } from "../persons/sqlite-person-reader.ts";
 import { RpcServer } from "../rpc/server.ts";
 import { duckdbBackend, type EventBackend } from "./backend.ts";
@@ -185,6 +186,7 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, fatalErr
     if (!isLoader) return;
     // With a backlog the newest events are unknown, and a spike would be closed too early.
     if (pipeline.lag().realtime.segments > 0 || pause !== null) return;
+    await shared?.rows?.sweep(nowMicros());
     const spikes = people.tick(nowMicros());
     if (spikes.length > 0) report({ type: "spikes", spikes });
   });
@@ -206,10 +208,11 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, fatalErr
   });
   const handlers = queryHandlers({
     backend: eventStore.backend,
-    people: people.db,
-    persons: new SqlitePersonReader(people.db),
+    persons: shared?.rows?.reader ?? new SqlitePersonReader(people.db),
+    personWriter:
+      shared?.rows?.writer ??
+      sqlitePersonWriter(people.db, async (run) => (shared === undefined ? run() : await shared.change(run))),
     queryTimeoutMs: start.queryTimeoutMs,
-    change: async (run) => (shared === undefined ? await run() : await shared.change(run)),
     isSuspect: (projectId) => start.suspects.includes(projectId),
     hurry: () => pipeline.hurry(),
     // In a cluster, another process records the names.

@@ -17,10 +17,8 @@ import { findWebQuery, webCaching } from "../events/web/web-query.ts";
 import { clientSignal } from "../lib/client-abort.ts";
 import { AppError } from "../lib/errors.ts";
 import { CapacityExceededError, Semaphore } from "../lib/semaphore.ts";
-import { addCohortMembers, countCohortMembers } from "../persons/cohort-members.ts";
-import { addHashKeyOverrides } from "../persons/hash-key-overrides.ts";
-import type { PeopleDb } from "../persons/open.ts";
 import type { PersonReader } from "../persons/person-reader.ts";
+import type { PersonWriter } from "../persons/person-writer.ts";
 import { type RpcBytes, RpcString } from "../rpc/server.ts";
 import { adminQueryHandlers } from "./admin-queries.ts";
 import type { EventBackend } from "./backend.ts";
@@ -34,11 +32,9 @@ import { QueryTimeoutError, type RunOptions } from "./running-queries.ts";
 
 export interface QueryDeps {
   backend: EventBackend;
-  people: PeopleDb;
   persons: PersonReader;
+  personWriter: PersonWriter;
   queryTimeoutMs: number;
-  /** Runs a change of the person store, in a cluster as a commit. */
-  change: <Result>(run: () => Result | Promise<Result>) => Promise<Result>;
   /** Whether statements of a project have to run alone. */
   isSuspect: (projectId: number) => boolean;
   /** Called when a user's statement starts and ends. */
@@ -82,7 +78,7 @@ export type Handlers = {
 
 /** The handler of each query. */
 export function queryHandlers(deps: QueryDeps): Handlers {
-  const { people, persons, backend, change } = deps;
+  const { persons, personWriter, backend } = deps;
   const { copies, events } = backend;
   const querySlots = new Semaphore(queryLimits);
   const statements = new Semaphore(statementLimits);
@@ -114,6 +110,7 @@ export function queryHandlers(deps: QueryDeps): Handlers {
     const leave = await enter(exports, 0, {});
     return await backend.run(query, { signal: clientSignal() }).finally(leave);
   };
+  const countMembers = async (cohortId: number) => (await persons.cohortSizes([cohortId])).get(cohortId)!;
   const absent = (projectId: number) => deps.absentProperties?.(projectId, webPropertyNames) ?? [];
   const querying = ({ projectId }: { projectId: number }) => ({ persons, copies, run: runFor(projectId) });
   const insight = async (
@@ -190,28 +187,23 @@ export function queryHandlers(deps: QueryDeps): Handlers {
     flagCalls: (request) => runFor(request.projectId)((store) => countFlagCalls(store, request)),
     blastRadius: (request) => computeBlastRadius(querying(request), request),
     findPersons: (request) => findPersons(querying(request), request),
-    fillCohortByFlag: async (request) => {
-      // Runs in the background; its rows are visible afterwards.
-      const answer = await fillCohortByFlag({ ...querying(request), people }, request);
-      return await change(() => answer);
-    },
+    fillCohortByFlag: (request) => fillCohortByFlag({ ...querying(request), personWriter }, request),
     fillCohortByExposure: async ({ cohortId, ...request }) => {
       const { projectId } = request;
       await copies.follow();
       const uuids = await runFor(projectId)((store) => findExposed(store, request));
-      return await change(() => {
-        for (let at = 0; at < uuids.length; at += membersPerStatement)
-          addCohortMembers(people, projectId, cohortId, { uuids: uuids.slice(at, at + membersPerStatement) });
-        return countCohortMembers(people, cohortId);
-      });
+      for (let at = 0; at < uuids.length; at += membersPerStatement) {
+        const part = uuids.slice(at, at + membersPerStatement);
+        await personWriter.addCohortMembers(projectId, cohortId, { uuids: part });
+      }
+      return await countMembers(cohortId);
     },
-    addCohortMembers: ({ projectId, cohortId, distinctIds }) =>
-      change(() => {
-        addCohortMembers(people, projectId, cohortId, { distinctIds });
-        return countCohortMembers(people, cohortId);
-      }),
+    addCohortMembers: async ({ projectId, cohortId, distinctIds }) => {
+      await personWriter.addCohortMembers(projectId, cohortId, { distinctIds });
+      return await countMembers(cohortId);
+    },
     addHashKeyOverrides: ({ projectId, ...overrides }) =>
-      change(() => addHashKeyOverrides(people, projectId, overrides)),
+      personWriter.addHashKeyOverrides(projectId, overrides),
     deleteExpiredEvents: async ({ cutoffs }) => {
       const leave = await enter(exports, 0, {});
       return await backend.deleteExpiredEvents(cutoffs, { signal: clientSignal() }).finally(() => {

@@ -65,7 +65,7 @@ function writePersons(client: Database, state: BatchState): void {
 }
 
 /** The searchable string besides distinct IDs; null if empty. */
-function getSearchString(bag: PropertyState): string | null {
+export function getSearchString(bag: PropertyState): string | null {
   let text = "";
   for (const json of bag.textsOf(nameProperties)) {
     if (json.startsWith('"') && json !== '""') text += `${JSON.parse(json)}\n`;

@@ -84,7 +84,7 @@ export class CachedSubjects implements SubjectReader {
       return found;
     };
     const found = this.source.hasHashKeyOverrides();
-    return found instanceof Promise ? found.then(remember) : remember(found);
+    return found instanceof Promise ? inTime(found.then(remember)) : remember(found);
   }
 
   /**
@@ -151,7 +151,7 @@ export class CachedSubjects implements SubjectReader {
       if (isUnavailable || this.now() - cached.readAt < entryMsMax) return cached.value;
     }
     if (isUnavailable) throw new SubjectUnavailableError("the store is unavailable");
-    return this.inTime(this.readOnce(key, read), cached);
+    return this.waitFor(this.readOnce(key, read), cached);
   }
 
   /** One read at a time for each key; it fills the cache even if no request waits any more. */
@@ -168,22 +168,15 @@ export class CachedSubjects implements SubjectReader {
     return started;
   }
 
-  private async inTime<Of extends Value>(
+  private async waitFor<Of extends Value>(
     reading: Promise<Entry<Of>>,
     cached: Entry<Of> | undefined,
   ): Promise<Of> {
-    const late = Promise.withResolvers<never>();
-    const timer = setTimeout(
-      () => late.reject(new SubjectUnavailableError(`no answer in ${waitMsMax} ms`)),
-      waitMsMax,
-    );
     try {
-      return (await Promise.race([reading, late.promise])).value;
+      return (await inTime(reading)).value;
     } catch (error) {
       if (cached !== undefined) return cached.value;
       throw error;
-    } finally {
-      clearTimeout(timer);
     }
   }
 
@@ -210,6 +203,20 @@ export class CachedSubjects implements SubjectReader {
     const keys = this.keysByChange.get(entry.changeId);
     keys?.delete(key);
     if (keys?.size === 0) this.keysByChange.delete(entry.changeId);
+  }
+}
+
+/** @throws {SubjectUnavailableError} */
+async function inTime<Result>(reading: Promise<Result>): Promise<Result> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () => late.reject(new SubjectUnavailableError(`no answer in ${waitMsMax} ms`)),
+    waitMsMax,
+  );
+  try {
+    return await Promise.race([reading, late.promise]);
+  } finally {
+    clearTimeout(timer);
   }
 }
 

@@ -13,11 +13,11 @@ const extendAfterMicros = 30_000_000;
 /** Lifetime of a pending override: at least five minutes after the last request. */
 export const pendingOverrideMicros = 300_000_000 + extendAfterMicros;
 /** Rows outlive their expiry: events received in time may not be applied yet. */
-const pendingRetentionMicros = 2 * pendingOverrideMicros;
+export const pendingRetentionMicros = 2 * pendingOverrideMicros;
 /** Maximum number of pending overrides; the oldest are evicted. */
-const pendingOverridesMax = 50_000;
+export const pendingOverridesMax = 50_000;
 /** Longer distinct IDs never get a person. */
-const pendingIdLengthMax = 1_000;
+export const pendingIdLengthMax = 1_000;
 
 export interface NewOverrides {
   /** The identified ID first. */

@@ -23,7 +23,24 @@ export function readPropertyState(
   propertyTimes: Uint8Array,
   unsetTimes: string | null,
 ): PropertyState {
-  const { names, texts } = isCompact(stored) ? readProperties(client, stored) : readObject(stored);
+  const values = isCompact(stored) ? readProperties(client, stored) : readObject(stored);
+  return toState(values, propertyTimes, unsetTimes);
+}
+
+/** @param json an object */
+export function readObjectState(
+  json: string,
+  propertyTimes: Uint8Array,
+  unsetTimes: string | null,
+): PropertyState {
+  return toState(readObject(json), propertyTimes, unsetTimes);
+}
+
+function toState(
+  { names, texts }: Pick<PropertyStateData, "names" | "texts">,
+  propertyTimes: Uint8Array,
+  unsetTimes: string | null,
+): PropertyState {
   const times = unpackTimes(propertyTimes, names.count);
   // Many persons are in memory at a time, and most values are shared.
   const shared = texts.map(intern);

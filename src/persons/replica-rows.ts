@@ -6,8 +6,8 @@ import type { PeopleDb } from "./open.ts";
 import { isCompact, propertiesJson } from "./property-key-sets.ts";
 
 /** Persons per batch; each can have 0.5 MB of properties. */
-const personsAtOnce = 250;
-const ownersAtOnce = 20_000;
+export const personsAtOnce = 250;
+export const ownersAtOnce = 20_000;
 
 export interface PersonKey {
   projectId: number;

@@ -5,46 +5,28 @@
  */
 
 import { eq } from "drizzle-orm";
-import { type JournalEvent, type JournalItem, type JournalNote, noteCount } from "../journal/entry.ts";
 import type { Lane } from "../journal/segment.ts";
-import { sanitizeString } from "../lib/json/canonical.ts";
 import { tx } from "../lib/sqlite/open.ts";
 import { microsPerDay } from "../lib/time.ts";
-import type { DuplicateCount, IdentityStep, IdentityStore, PeopleBatch, PlannedEvent } from "./batch.ts";
+import type { IdentityStep, IdentityStore, PeopleBatch } from "./batch.ts";
 import { BatchState } from "./batch-state.ts";
 import { writeState } from "./batch-write.ts";
 import { applyDeletion } from "./deletion.ts";
 import { sweepPendingOverrides } from "./hash-key-overrides.ts";
-import { applyToGroups } from "./identity/group-rules.ts";
-import type { Warning } from "./identity/ingestion-warning.ts";
-import { getOperations } from "./identity/operations.ts";
-import { applyToPersons } from "./identity/person-rules.ts";
 import { KeySetCollector } from "./key-set-gc.ts";
 import type { PeopleDb } from "./open.ts";
 import { laneCursors } from "./reader.ts";
 import { laneCursor } from "./schema.ts";
 import type { SpikeDetector, SpikeOptions, SpikeSignal } from "./spikes/detector.ts";
 import { pruneSpikes, restoreDetector, saveDetector, spikeRetentionDays } from "./spikes/spike-store.ts";
-import { UsageTally } from "./usage.ts";
-import { pruneWarnings, recordWarnings, warningRetentionDays } from "./warnings.ts";
-
-/** Contents of a batch other than persons and groups. */
-interface Gathered {
-  planned: PlannedEvent[];
-  /** Ordered by `seq`, like `planned`. */
-  personless: JournalEvent[];
-  /** Ordered by `seq`; each applies to earlier events. */
-  deletions: JournalNote[];
-}
-
-/** Events between two deletions. */
-type Part = Pick<Gathered, "planned" | "personless">;
+import { StepInput, type StepPart } from "./step-input.ts";
+import { pruneWarnings, warningRetentionDays } from "./warnings.ts";
 
 const housekeepingMicros = 3_600_000_000;
 /** Persons in memory above which a step has to be committed; each can have 0.5 MB of properties. */
-const stepPersonsMax = 30_000;
+export const stepPersonsMax = 30_000;
 /** Same for characters of their properties. */
-const stepCharactersMax = 64 * 1024 * 1024;
+export const stepCharactersMax = 64 * 1024 * 1024;
 
 export class PeopleStore implements IdentityStore {
   private readonly cursors: Record<Lane, number>;
@@ -68,16 +50,24 @@ export class PeopleStore implements IdentityStore {
   }
 
   start(lane: Lane): PeopleStep {
-    this.isStepOpen = true;
     // Before reading: changes by another process from now on are detected by the next step.
     const version = this.version();
     const state = this.takeCached(version) ?? new BatchState(this.db.$client);
-    return new PeopleStep(this.db, this.cursors[lane], state, {
-      feed: (event) => {
-        if (lane !== "realtime") return;
-        const { projectId, receivedMicros, event: name, distinctId } = event;
-        this.knownDetector().feed(projectId, receivedMicros, name, distinctId);
-      },
+    return new PeopleStep(this.db, state, this.startStep(lane), () => {
+      if (state.settle()) this.cachedState = { state, version, isIdle: false };
+    });
+  }
+
+  /** Starts a step whose persons are stored elsewhere: usage, warnings, spikes and the cursor are stored here. */
+  startStep(lane: Lane): OpenStep {
+    this.isStepOpen = true;
+    const input = new StepInput(this.cursors[lane], (event) => {
+      if (lane !== "realtime") return;
+      const { projectId, receivedMicros, event: name, distinctId } = event;
+      this.knownDetector().feed(projectId, receivedMicros, name, distinctId);
+    });
+    return {
+      input,
       commit: (lastSeq, write) => {
         if (lastSeq <= this.cursors[lane]) {
           this.isStepOpen = false;
@@ -85,6 +75,7 @@ export class PeopleStore implements IdentityStore {
         }
         const spikes = this.change(() => {
           write();
+          input.write(this.db);
           this.db.update(laneCursor).set({ seq: lastSeq }).where(eq(laneCursor.lane, lane)).run();
           return lane === "realtime" ? saveDetector(this.db, this.knownDetector()) : [];
         });
@@ -92,14 +83,11 @@ export class PeopleStore implements IdentityStore {
         this.isStepOpen = false;
         return spikes;
       },
-      keep: () => {
-        if (state.settle()) this.cachedState = { state, version, isIdle: false };
-      },
       abandon: () => {
         this.forgetCounts();
         this.isStepOpen = false;
       },
-    });
+    };
   }
 
   private takeCached(version: number): BatchState | undefined {
@@ -170,43 +158,25 @@ interface CachedState {
   isIdle: boolean;
 }
 
-/** What a step needs of its store. */
-interface StepOwner {
-  /** Counts an event for spikes. */
-  feed(event: JournalEvent): void;
-  /** Runs `write` and moves the cursor in one transaction. */
+/** A step of which the store knows everything but the persons. */
+export interface OpenStep {
+  readonly input: StepInput;
+  /** Runs `write`, and stores usage, warnings, spikes and the cursor in the same transaction. */
   commit(lastSeq: number, write: () => void): SpikeSignal[];
-  /** Lets the next step reuse the state of this one. */
-  keep(): void;
   abandon(): void;
 }
 
 class PeopleStep implements IdentityStep {
-  /**
-   * From the first deletion on, parts are applied in the transaction: deletions require that earlier parts are written.
-   */
-  private readonly deferred: { deletion: JournalNote; part: Part }[] = [];
-  private readonly warnings: Warning[] = [];
-  private readonly usage = new UsageTally();
-
+  /** @param keep lets the next step reuse the state of this one */
   constructor(
     private readonly db: PeopleDb,
-    private readonly cursor: number,
     private readonly state: BatchState,
-    private readonly owner: StepOwner,
+    private readonly open: OpenStep,
+    private readonly keep: () => void,
   ) {}
 
-  add({ items, duplicates }: PeopleBatch): void {
-    const gathered = this.gather(items);
-    for (const duplicate of duplicates) countDuplicates(this.usage, duplicate);
-    let part: Part = gathered;
-    for (const deletion of gathered.deletions) {
-      const [before, after] = splitAt(part, deletion.seq);
-      this.take(before);
-      this.deferred.push({ deletion, part: { planned: [], personless: [] } });
-      part = after;
-    }
-    this.take(part);
+  add(batch: PeopleBatch): void {
+    this.applyTo(this.state, this.open.input.accept(batch));
   }
 
   get isFull(): boolean {
@@ -215,97 +185,27 @@ class PeopleStep implements IdentityStep {
   }
 
   commit(lastSeq: number): SpikeSignal[] {
-    const spikes = this.owner.commit(lastSeq, () => {
+    const { deferred } = this.open.input;
+    const spikes = this.open.commit(lastSeq, () => {
       writeState(this.db.$client, this.state);
-      for (const { deletion, part } of this.deferred) {
+      for (const { deletion, part } of deferred) {
         applyDeletion(this.db.$client, deletion);
         const state = new BatchState(this.db.$client);
         this.applyTo(state, part);
         writeState(this.db.$client, state);
       }
-      recordWarnings(this.db, this.warnings);
-      this.usage.write(this.db);
     });
     // The state does not reflect deletions.
-    if (this.deferred.length === 0) this.owner.keep();
+    if (deferred.length === 0) this.keep();
     return spikes;
   }
 
   abandon(): void {
-    this.owner.abandon();
+    this.open.abandon();
   }
 
-  private take(part: Part): void {
-    const last = this.deferred.at(-1);
-    if (last === undefined) {
-      this.applyTo(this.state, part);
-      return;
-    }
-    for (const { event } of part.planned) {
-      const retained = { ...event, properties: event.properties.retained() };
-      last.part.planned.push({ event: retained, operations: getOperations(retained)! });
-    }
-    for (const event of part.personless) last.part.personless.push(event);
+  private applyTo(state: BatchState, part: StepPart): void {
+    state.load(part.planned);
+    this.open.input.apply(state, part);
   }
-
-  /** Applies events to persons and groups, ordered by `seq`. */
-  private applyTo(state: BatchState, { planned, personless }: Part): void {
-    state.load(planned);
-    let noted = 0;
-    for (const { event, operations, own } of planned) {
-      for (; noted < personless.length && personless[noted]!.seq < event.seq; noted += 1)
-        recordPersonless(state, personless[noted]!);
-      state.people.receivedMicros = event.receivedMicros;
-      for (const warning of operations.warnings) this.warnings.push(warning);
-      for (const warning of applyToPersons(state.people, event, operations, own)) this.warnings.push(warning);
-      for (const warning of applyToGroups(state.groups, event, operations)) this.warnings.push(warning);
-    }
-    for (; noted < personless.length; noted += 1) recordPersonless(state, personless[noted]!);
-  }
-
-  /** Derives operations from items, independently of stored data. */
-  private gather(items: readonly JournalItem[]): Gathered {
-    const gathered: Gathered = { planned: [], personless: [], deletions: [] };
-    for (const item of items) {
-      if (item.seq <= this.cursor) continue;
-      if (item.kind === "event") {
-        this.countEvent(item);
-        const operations = getOperations(item);
-        if (operations === undefined) gathered.personless.push(item);
-        else gathered.planned.push({ event: item, operations });
-      } else if (item.kind === "person_deleted") gathered.deletions.push(item);
-      else this.readNote(item);
-    }
-    return gathered;
-  }
-
-  private countEvent(event: JournalEvent): void {
-    const { projectId, receivedMicros, historical, mode } = event;
-    const anonymity = mode === "full" ? "identified" : "anonymous";
-    this.usage.add(projectId, receivedMicros, historical ? "historical" : anonymity);
-    this.owner.feed(event);
-  }
-
-  private readNote(note: JournalNote): void {
-    const { projectId, type, details, receivedMicros } = note;
-    const count = noteCount(note);
-    this.warnings.push({ projectId, type, details, receivedMicros, count });
-    if (note.kind === "drop") this.usage.add(projectId, receivedMicros, "dropped", count);
-  }
-}
-
-function splitAt({ planned, personless }: Part, seq: number): [before: Part, after: Part] {
-  const is = (isBefore: boolean): Part => ({
-    planned: planned.filter(({ event }) => event.seq < seq === isBefore),
-    personless: personless.filter((event) => event.seq < seq === isBefore),
-  });
-  return [is(true), is(false)];
-}
-
-function recordPersonless({ personlessIds }: BatchState, { projectId, distinctId }: JournalEvent): void {
-  personlessIds.add(projectId, sanitizeString(distinctId));
-}
-
-function countDuplicates(usage: UsageTally, { projectId, receivedMicros, count }: DuplicateCount): void {
-  usage.add(projectId, receivedMicros, "duplicates", count);
 }

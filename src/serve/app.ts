@@ -122,7 +122,7 @@ export function createServerApp(deps: AppDeps): App {
   surveys.start(surveyCheckMs, deps.stopping);
   const sizes = new CohortSizeMonitor({
     metadata,
-    people,
+    persons,
     cohortFiller: ports,
     change,
     onError: (error) => log.error({ error: String(error) }, "failed to count a cohort"),

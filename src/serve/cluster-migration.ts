@@ -4,6 +4,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { metadataStore } from "../accounts/db.ts";
 import { openMetadata } from "../accounts/metadata.ts";
 import { Postgres } from "../cluster/connection.ts";
+import { readPersonsLayout } from "../cluster/layout.ts";
 import {
   assertIdle,
   ClusterMigrationError,
@@ -96,6 +97,11 @@ export async function migrateFromCluster(config: Config): Promise<void> {
   const postgres = connect(config);
   try {
     await migratePostgres(postgres);
+    if ((await readPersonsLayout(postgres)) === "rows")
+      throw new ClusterMigrationError(
+        "The cluster stores persons as rows, which cannot be migrated to a data directory.",
+        "Continue with the cluster.",
+      );
     await assertIdle(postgres);
     await bringInto(config["data-dir"], postgres);
   } finally {

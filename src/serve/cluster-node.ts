@@ -11,6 +11,7 @@ import type { Metadata } from "../accounts/metadata.ts";
 import { changeChannel } from "../cluster/commits.ts";
 import { Postgres, type PostgresUnreachableError } from "../cluster/connection.ts";
 import { PostgresJournal, type PostgresJournalOptions } from "../cluster/journal.ts";
+import { choosePersonsLayout, type PersonsLayout } from "../cluster/layout.ts";
 import { type Loading, readLoading } from "../cluster/loading.ts";
 import { assertNodesMayStart } from "../cluster/migration.ts";
 import {
@@ -36,6 +37,7 @@ import type { Log } from "../log.ts";
 import type { Status } from "../operate/status-schema.ts";
 import { paths } from "../paths.ts";
 import { peopleStore } from "../persons/open.ts";
+import { NodePersonReader } from "../persons/postgres/node-reader.ts";
 import { version } from "../version.ts";
 import { assertEventsUrl, assertNoLocalData, payloadKeyName } from "./local-data.ts";
 
@@ -60,6 +62,8 @@ export class ClusterNode implements SharedState {
   private loggedAt = Number.NEGATIVE_INFINITY;
   private problem: PostgresUnreachableError | null = null;
   private readonly chores: PeriodicTasks;
+  /** Undefined if persons are in this node's replica. */
+  readonly persons: NodePersonReader | undefined;
   /** Called when another node is no longer alive. */
   onNodeStopped: () => void = () => undefined;
 
@@ -67,7 +71,15 @@ export class ClusterNode implements SharedState {
     readonly address: PostgresAddress,
     private readonly postgres: Postgres,
     private readonly log: Log,
+    { layout, cacheBytes }: { layout: PersonsLayout; cacheBytes: number },
   ) {
+    if (layout === "rows")
+      this.persons = new NodePersonReader(postgres, {
+        cacheBytes,
+        isUnavailable: () => this.problem !== null,
+        onError: (error) =>
+          log.debug({ error: String(error) }, "failed to read changes of persons; retrying"),
+      });
     this.node = { id: crypto.randomUUID(), name: hostname(), version };
     this.living = [this.node];
     this.chores = new PeriodicTasks((error) =>
@@ -97,9 +109,11 @@ export class ClusterNode implements SharedState {
       }
     };
     const postgres = new Postgres(address, { connections, name: "front" }, onState);
+    let layout: PersonsLayout = "replica";
     await postgres.untilDone(async () => {
       await migratePostgres(postgres);
       await assertNodesMayStart(postgres);
+      layout = await choosePersonsLayout(postgres, config["cluster-persons"] ?? undefined);
       const copying = (store: string) => ({
         onCopying: (progress: CopyProgress) =>
           log.info(`copying the ${store} store: ${describeProgress(progress)}`),
@@ -119,7 +133,7 @@ export class ClusterNode implements SharedState {
       const key = Buffer.from(await sharedSecret(postgres, payloadKeyName, offered), "base64");
       if (own === undefined || !key.equals(own)) writePayloadKey(dataPaths.payloadKey, key);
     });
-    node = new ClusterNode(address, postgres, log);
+    node = new ClusterNode(address, postgres, log, { layout, cacheBytes: config["person-cache"] });
     return node;
   }
 
@@ -230,6 +244,7 @@ export class ClusterNode implements SharedState {
 
   async close(): Promise<void> {
     this.chores.stop();
+    this.persons?.stop();
     await this.settle().catch(() => undefined);
     await markStopped(this.postgres, this.id).catch(() => undefined);
     await this.postgres.close();

@@ -126,7 +126,7 @@ export class FlagkeepServer {
     const budget = memoryBudget(config.memory);
     const cacheBytes = budget === null ? undefined : serverPeopleCacheBytes(budget);
     this.people = openServedPeople(dataDir, { cacheBytes, corruption: this.corruption, log });
-    this.persons = new SqlitePersonReader(this.people);
+    this.persons = shared?.persons ?? new SqlitePersonReader(this.people);
     this.supervisor = new EngineSupervisor(
       commands.engine,
       {
@@ -186,7 +186,10 @@ export class FlagkeepServer {
     });
     const engine = new EngineClient(this.supervisor);
     this.overrides = new OverrideWriter({
-      store: (overrides) => engine.ask("addHashKeyOverrides", overrides),
+      store: async (overrides) => {
+        await engine.ask("addHashKeyOverrides", overrides);
+        shared?.persons?.forget(overrides.projectId, overrides.distinctIds);
+      },
       onDiscarded: (error) => log.error({ error: String(error) }, "failed to store hash key overrides"),
     });
     this.retention = new Retention({

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { Postgres } from "../../src/cluster/connection.ts";
 import { PostgresJournal } from "../../src/cluster/journal.ts";
 import { JournalReader } from "../../src/cluster/journal-reader.ts";
+import { choosePersonsLayout, type PersonsLayout } from "../../src/cluster/layout.ts";
 import { migratePostgres } from "../../src/cluster/schema.ts";
 import { StoreReplica } from "../../src/cluster/store-replica.ts";
 import { SharedPeople } from "../../src/engine/cluster-persons.ts";
@@ -13,13 +14,14 @@ import type { JournalBatch } from "../../src/journal/reader.ts";
 import type { Lane } from "../../src/journal/segment.ts";
 import { parsePostgresUrl } from "../../src/lib/store-urls.ts";
 import { openPeople, peopleStore } from "../../src/persons/open.ts";
+import { PostgresPersonReader } from "../../src/persons/postgres/reader.ts";
 import { PeopleStore } from "../../src/persons/store.ts";
 import { type JournalUnderTest, journalConformance } from "../journal/journal-conformance.ts";
 import {
   type IdentityStoreUnderTest,
   identityStoreConformance,
 } from "../persons/identity-store-conformance.ts";
-import { countedEvents, seenPersons, spikeSettings } from "../persons/support.ts";
+import { countedEvents, getSeen, type SeenPerson, seenPersons, spikeSettings } from "../persons/support.ts";
 import { hasPostgres, startPostgres, type TestPostgres } from "../support/postgres.ts";
 import { linesIn } from "../support/segments.ts";
 import { temporaryFolder, until } from "../support/server.ts";
@@ -82,8 +84,20 @@ async function getLast(postgres: Postgres, lane: string): Promise<{ lastSeq: num
   return { lastSeq: Number(row!.last) };
 }
 
+/** The persons of a project as rows. */
+async function rowsSeen(postgres: Postgres, projectId: number): Promise<SeenPerson[]> {
+  const reader = new PostgresPersonReader(postgres);
+  const persons = await reader.personPage(projectId, { limit: 10_000 });
+  const ids = await reader.distinctIds(persons);
+  return persons.map((person) => getSeen(person, ids.get(person.id)!));
+}
+
 /** The engine of a node that has just begun, with no copy of its own yet. */
-async function peopleOn(postgres: Postgres): Promise<IdentityStoreUnderTest> {
+async function peopleOn(
+  postgres: Postgres,
+  layout: PersonsLayout = "replica",
+): Promise<IdentityStoreUnderTest> {
+  await choosePersonsLayout(postgres, layout);
   const folder = temporaryFolder();
   const path = join(folder, "people.sqlite");
   await StoreReplica.prepare(path, peopleStore, postgres);
@@ -102,11 +116,12 @@ async function peopleOn(postgres: Postgres): Promise<IdentityStoreUnderTest> {
   };
   return {
     store: shared.around(new PeopleStore(db, spikeSettings)),
-    persons: async (projectId) => seenPersons(db, projectId),
+    persons: async (projectId) =>
+      layout === "rows" ? await rowsSeen(postgres, projectId) : seenPersons(db, projectId),
     counted: async (projectId) => countedEvents(db, projectId),
     reopen: async () => {
       await end();
-      return await peopleOn(postgres);
+      return await peopleOn(postgres, layout);
     },
     close: async () => {
       await end();
@@ -152,4 +167,5 @@ if (hasPostgres) {
     // Each begins some nodes again.
     20,
   );
+  identityStoreConformance("persons as rows", async () => await peopleOn(await connect(), "rows"), 20);
 }

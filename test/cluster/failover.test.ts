@@ -10,6 +10,8 @@ const test = testWithCluster("several nodes");
 const rounds = Number(process.env.FLAGKEEP_TEST_CLUSTER_ROUNDS ?? 5);
 const seed = Number(process.env.FLAGKEEP_TEST_SEED) || Date.now() % 1_000_000;
 const random = mulberry32(seed);
+const layout = process.env.FLAGKEEP_TEST_CLUSTER_PERSONS ?? (seed % 2 === 0 ? "replica" : "rows");
+const args = ["--cluster-persons", layout];
 /** A successor waits for the lease and for the deadline of the last insert, and a full machine is slow to start it. */
 const takeoverMs = 120_000;
 
@@ -121,7 +123,7 @@ const faults: Record<string, (cluster: TestCluster, load: ClusterLoad) => Promis
 };
 
 test("each node is killed in turn", async () => {
-  await using cluster = await TestCluster.start(3);
+  await using cluster = await TestCluster.start(3, { args });
   await stopMerges(cluster);
   const load = new ClusterLoad(cluster, random);
   for (const number of [0, 1, 2]) {
@@ -135,9 +137,9 @@ test("each node is killed in turn", async () => {
 }, 120_000);
 
 test(
-  `everything acknowledged is stored once after ${rounds} rounds of faults (seed ${seed})`,
+  `everything acknowledged is stored once after ${rounds} rounds of faults (seed ${seed}, persons as ${layout})`,
   async () => {
-    await using cluster = await TestCluster.start(2, { standby: true });
+    await using cluster = await TestCluster.start(2, { standby: true, args });
     await stopMerges(cluster);
     const load = new ClusterLoad(cluster, random);
     const all = Object.entries(faults);

@@ -23,7 +23,7 @@ function prepare() {
   const errors: unknown[] = [];
   const monitor = new CohortSizeMonitor({
     metadata: server.metadata,
-    people: server.deps.people,
+    persons: server.deps.persons,
     cohortFiller: { countMembers },
     change: async (work) => work(),
     onError: (error) => void errors.push(error),

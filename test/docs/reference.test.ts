@@ -114,7 +114,10 @@ const settingGroups: readonly (readonly [heading: string, prefixes: readonly str
   ["Journal and event store", ["journal-", "archive-", "property-columns", "events-retention"]],
   ["Backups and scrubs", ["backup-", "scrub-"]],
   ["Logs, metrics and traces", ["log-", "metrics", "traces-", "spike-", "rollback-", "webhook-"]],
-  ["ClickHouse and PostgreSQL", ["events-url", "events-password-file", "postgres-"]],
+  [
+    "ClickHouse and PostgreSQL",
+    ["events-url", "events-password-file", "postgres-", "cluster-persons", "person-cache"],
+  ],
 ];
 
 test("every setting is on the page of settings, in one group", async () => {

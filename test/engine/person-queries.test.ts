@@ -14,6 +14,7 @@ import type { CohortDefinition } from "../../src/flags/rules/types.ts";
 import type { Json, JsonObject } from "../../src/lib/json/value.ts";
 import { operatorNames } from "../../src/lib/operator-table.ts";
 import { addCohortMembers, countCohortMembers } from "../../src/persons/cohort-members.ts";
+import { sqlitePersonWriter } from "../../src/persons/person-writer.ts";
 import { personsPage } from "../../src/persons/reader.ts";
 import { SqlitePersonReader } from "../../src/persons/sqlite-person-reader.ts";
 import { TestStores } from "../support/event-store.ts";
@@ -331,7 +332,10 @@ describe("cohorts", () => {
       timezone: "UTC",
       now,
     };
-    const count = await fillCohortByFlag(services(), request);
+    const count = await fillCohortByFlag(
+      { ...services(), personWriter: sqlitePersonWriter(stores.people, async (run) => run()) },
+      request,
+    );
     expect(count).toBeGreaterThan(persons.length / 4);
     expect(count).toBeLessThan((persons.length * 3) / 4);
     expect(countCohortMembers(stores.people, 9)).toBe(count);

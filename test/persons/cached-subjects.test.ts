@@ -167,7 +167,8 @@ describe("the cache of subjects", () => {
     using it = new Setup();
     it.people.apply(set("ann", { plan: "pro" }));
     it.remote.isBroken = true;
-    await expect(it.plan("ann")).rejects.toThrow("The connection is lost.");
+    // Awaited here: `rejects` runs timers before promises if the process is slow.
+    expect(await it.plan("ann").catch(String)).toContain("The connection is lost.");
     it.remote.isBroken = false;
     expect(await it.plan("ann")).toBe("pro");
   });

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { eq } from "drizzle-orm";
 import type { JournalEvent, JournalItem, JournalNote } from "../../src/journal/entry.ts";
 import { openPeople, type PeopleDb } from "../../src/persons/open.ts";
+import type { Person } from "../../src/persons/person.ts";
 import { displayName } from "../../src/persons/person.ts";
 import { getDistinctIds, personByDistinctId, personsPage } from "../../src/persons/reader.ts";
 import { usageDay } from "../../src/persons/schema.ts";
@@ -92,11 +93,15 @@ export function note(parts: Partial<JournalNote> = {}): JournalNote {
 export function seenPersons(db: PeopleDb, projectId: number): SeenPerson[] {
   const persons = personsPage(db, projectId);
   const ids = getDistinctIds(db, persons);
-  return persons.map(({ id, isIdentified, properties: { $creator_event_uuid: _, ...properties } }) => ({
-    ids: ids.get(id)!,
-    properties,
-    identified: isIdentified,
-  }));
+  return persons.map((person) => getSeen(person, ids.get(person.id)!));
+}
+
+/** @param ids the main one first */
+export function getSeen(
+  { isIdentified, properties: { $creator_event_uuid: _, ...properties } }: Person,
+  ids: string[],
+): SeenPerson {
+  return { ids, properties, identified: isIdentified };
 }
 
 /** How many events were counted for a project. */

@@ -12,6 +12,7 @@ import { decodeEntries } from "../../src/journal/entry-reader.ts";
 import { parseClickHouseUrl } from "../../src/lib/store-urls.ts";
 import { ExternalEvents } from "../../src/persons/external-events.ts";
 import { openPeople, type PeopleDb } from "../../src/persons/open.ts";
+import { sqlitePersonSource } from "../../src/persons/replica-source.ts";
 import type { TestClickHouse } from "./clickhouse.ts";
 import type { TestStores } from "./event-store.ts";
 import { temporaryFolder } from "./server.ts";
@@ -85,7 +86,7 @@ export class ClickHouseStores implements AsyncDisposable {
       people,
       store,
       new ClickHouseLoader(store),
-      new ClickHousePersonReplica(store, people),
+      new ClickHousePersonReplica(store, sqlitePersonSource(people)),
     );
   }
 

@@ -8,6 +8,7 @@ import { RunningQueries } from "../../src/engine/running-queries.ts";
 import { openEventDatabase } from "../../src/events/duckdb/database.ts";
 import { EventLoader } from "../../src/events/duckdb/loader.ts";
 import { DuckdbPersonReplica } from "../../src/events/duckdb/person-replica.ts";
+import { sqlitePersonWriter } from "../../src/persons/person-writer.ts";
 import { EngineAdapters } from "../../src/serve/engine-ports.ts";
 import { TestServer } from "./management-server.ts";
 import { temporaryFolder } from "./server.ts";
@@ -44,10 +45,9 @@ export class ServerWithEngine implements AsyncDisposable {
         }),
         resultBytesMax: 1_000_000,
       }),
-      people,
       persons: server.deps.persons,
+      personWriter: sqlitePersonWriter(people, async (run) => run()),
       queryTimeoutMs: 10_000,
-      change: async (run) => await run(),
       isSuspect: () => false,
       onStatement: () => undefined,
       hurry: () => undefined,

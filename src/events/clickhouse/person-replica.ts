@@ -3,19 +3,15 @@
  * change. Progress is in the person store; after a crash, rows are written again with the same version.
  */
 
-import { changeRange, changesAfter, type PeopleChange, pruneChanges } from "../../persons/changes.ts";
-import type { PeopleDb } from "../../persons/open.ts";
+import type { PeopleChange } from "../../persons/changes.ts";
 import {
-  allDistinctIdRows,
-  allPersonRows,
-  changedDistinctIdRows,
   changedIds,
-  changedPersonRows,
   type DistinctIdKey,
   type DistinctIdRow,
   type PersonKey,
   type PersonRow,
 } from "../../persons/replica-rows.ts";
+import type { PersonSource } from "../../persons/replica-source.ts";
 import { readableJson } from "./readable-json.ts";
 import { RowBinary } from "./row-binary.ts";
 import type { ClickHouseStore } from "./store.ts";
@@ -40,7 +36,7 @@ export class ClickHousePersonReplica {
 
   constructor(
     private readonly store: ClickHouseStore,
-    private readonly people: PeopleDb,
+    private readonly source: PersonSource,
   ) {}
 
   /** The number of the last replicated change. */
@@ -62,51 +58,55 @@ export class ClickHousePersonReplica {
   }
 
   private async run(): Promise<void> {
-    const { oldest, last } = changeRange(this.people);
+    const { oldest, last } = await this.source.range();
     // Missing changes are already pruned, for example if the replica was in another store.
     if (this.followed < oldest - 1 || this.followed > last) await this.refill();
     for (;;) {
-      const changes = changesAfter(this.people, this.followed);
-      if (changes.length === 0) return;
-      await this.take(changes);
+      const { changes, last: end } = await this.source.changesAfter(this.followed);
+      if (end === this.followed) return;
+      await this.take(changes, end);
     }
   }
 
-  private async take(changes: readonly PeopleChange[]): Promise<void> {
-    const version = changes.at(-1)!.changeId;
+  /** @param version the number up to which the changes are complete */
+  private async take(changes: readonly PeopleChange[], version: number): Promise<void> {
     const names = changedIds(changes);
     const persons = this.rows("persons", personColumns);
     const deletedUuids = new Map(names.persons.map((name) => [`${name.projectId}:${name.uuid}`, name]));
-    for (const copy of changedPersonRows(this.people, names.persons)) {
-      await persons.add((rows) => writePerson(rows, copy, version));
-      deletedUuids.delete(`${copy.projectId}:${copy.uuid}`);
+    for await (const copies of this.source.persons(names.persons)) {
+      for (const copy of copies) {
+        await persons.add((rows) => writePerson(rows, copy, version));
+        deletedUuids.delete(`${copy.projectId}:${copy.uuid}`);
+      }
     }
     for (const name of deletedUuids.values()) await persons.add((rows) => writePerson(rows, name, version));
     await persons.end();
     const owners = this.rows("person_distinct_ids", ownerColumns);
     const deletedIds = new Map(names.owners.map((name) => [`${name.projectId}:${name.distinctId}`, name]));
-    for (const copy of changedDistinctIdRows(this.people, names.owners)) {
-      await owners.add((rows) => writeOwner(rows, copy, version));
-      deletedIds.delete(`${copy.projectId}:${copy.distinctId}`);
+    for await (const copies of this.source.distinctIds(names.owners)) {
+      for (const copy of copies) {
+        await owners.add((rows) => writeOwner(rows, copy, version));
+        deletedIds.delete(`${copy.projectId}:${copy.distinctId}`);
+      }
     }
     for (const name of deletedIds.values()) await owners.add((rows) => writeOwner(rows, name, version));
     await owners.end();
     this.store.outside.markMirrored(version);
-    pruneChanges(this.people, version);
+    await this.source.prune(version);
   }
 
   /** Replicates all persons from scratch and deletes obsolete rows. */
   private async refill(): Promise<void> {
-    const { people } = this;
+    const { source } = this;
     // Later changes are replicated afterwards; repeating one is harmless.
-    const { last } = changeRange(people);
+    const { last } = await source.range();
     const version = Math.max(last, await this.newestVersion()) + 1;
     const persons = this.rows("persons", personColumns);
-    for (const copies of allPersonRows(people))
+    for await (const copies of source.allPersons())
       for (const copy of copies) await persons.add((rows) => writePerson(rows, copy, version));
     await persons.end();
     const owners = this.rows("person_distinct_ids", ownerColumns);
-    for (const copies of allDistinctIdRows(people))
+    for await (const copies of source.allDistinctIds())
       for (const copy of copies) await owners.add((rows) => writeOwner(rows, copy, version));
     await owners.end();
     const { connection } = this.store;

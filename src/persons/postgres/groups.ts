@@ -5,7 +5,7 @@ import { parseExactJson } from "../../lib/json/exact.ts";
 import type { Group, GroupCursor, GroupJson, GroupPage, GroupPageOptions, GroupType } from "../groups.ts";
 import { fittingCount } from "../person.ts";
 import type { GroupKey } from "../person-reader.ts";
-import { hashList } from "./hashes.ts";
+import { hashList, numberList } from "./hashes.ts";
 
 type GroupRow = Omit<Group, "properties"> & { properties: string };
 
@@ -84,7 +84,7 @@ export class PostgresGroups {
     const rows = await this.postgres.run(
       (sql) => sql<(GroupRow & { place: number })[]>`
         SELECT wanted.place::int AS place, ${sql.unsafe(groupColumns)}
-        FROM unnest(${`{${keys.map(({ typeIndex }) => typeIndex).join(",")}}`}::text::int[],
+        FROM unnest(${numberList(keys.map(({ typeIndex }) => typeIndex))}::text::int[],
           ${hashList(keys.map(({ key }) => key))}::text::uuid[]) WITH ORDINALITY AS wanted(type_index, hash, place)
         JOIN flagkeep.project_group g ON g.project_id = ${projectId} AND g.type_index = wanted.type_index
           AND g.key_hash = wanted.hash`,

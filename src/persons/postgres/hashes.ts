@@ -18,3 +18,6 @@ export const firstHash = "00000000-0000-0000-0000-000000000000";
 
 /** An array literal of hashes. */
 export const hashList = (texts: Iterable<string>) => `{${[...texts].map(toHash).join(",")}}`;
+
+/** An array literal of numbers. */
+export const numberList = (numbers: Iterable<number>) => `{${[...numbers].join(",")}}`;

@@ -1,9 +1,10 @@
-/** Reads persons from rows in PostgreSQL: `tables.sql`. */
+/** Reads persons from rows in PostgreSQL. */
 
 import type { Sql } from "postgres";
 import type { Postgres } from "../../cluster/connection.ts";
 import { canonicalUuid } from "../../lib/ids.ts";
 import { parseExactJson } from "../../lib/json/exact.ts";
+import type { MaybePromise } from "../../lib/maybe-promise.ts";
 import { pendingOverrideMicros, toPendingOverrides } from "../hash-key-overrides.ts";
 import { fittingCount, type Person, type PersonJson } from "../person.ts";
 import type { OverriddenId, PersonReader, StoredSubject, SubjectQuery } from "../person-reader.ts";
@@ -11,7 +12,7 @@ import { getValues } from "../property-key-sets.ts";
 import type { PageOptions, PersonList } from "../search.ts";
 import { searchMatchesMax } from "../search.ts";
 import { PostgresGroups } from "./groups.ts";
-import { firstHash, hashList } from "./hashes.ts";
+import { firstHash, hashList, numberList } from "./hashes.ts";
 
 /** A person as `personColumns` selects it. */
 type PersonRow = Omit<Person, "properties"> & { properties: string };
@@ -36,7 +37,20 @@ export class PostgresPersonReader extends PostgresGroups implements PersonReader
     super(postgres);
   }
 
-  async subject(query: SubjectQuery): Promise<StoredSubject> {
+  subject(query: SubjectQuery): MaybePromise<StoredSubject> {
+    return this.readSubject(query);
+  }
+
+  hasHashKeyOverrides(): MaybePromise<boolean> {
+    return this.postgres
+      .run(
+        (sql) =>
+          sql`SELECT 1 FROM flagkeep.hash_key_override UNION ALL SELECT 1 FROM flagkeep.pending_override LIMIT 1`,
+      )
+      .then((rows) => rows.length > 0);
+  }
+
+  private async readSubject(query: SubjectQuery): Promise<StoredSubject> {
     const [rows, groups] = await Promise.all([
       query.distinctIds.length === 0 ? [] : this.subjectRows(query),
       this.groupsNamed(query.projectId, query.groups),
@@ -49,14 +63,6 @@ export class PostgresPersonReader extends PostgresGroups implements PersonReader
       overridden: query.withOverrides ? overriddenIds(query, rows) : [],
       groups,
     };
-  }
-
-  async hasHashKeyOverrides(): Promise<boolean> {
-    const rows = await this.postgres.run(
-      (sql) =>
-        sql`SELECT 1 FROM flagkeep.hash_key_override UNION ALL SELECT 1 FROM flagkeep.pending_override LIMIT 1`,
-    );
-    return rows.length > 0;
   }
 
   async personByDistinctId(projectId: number, distinctId: string) {
@@ -319,6 +325,3 @@ function readPerson({
 function toPerson(person: PersonJson | undefined): Person | undefined {
   return person && readPerson({ ...person, properties: person.propertiesText });
 }
-
-/** An array literal. */
-const numberList = (numbers: Iterable<number>) => `{${[...numbers].join(",")}}`;

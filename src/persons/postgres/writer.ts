@@ -1,89 +1,236 @@
-/** Writes persons as rows in PostgreSQL, many at once. */
+/** Writes the persons and groups of a step as rows in PostgreSQL, with few statements per step. */
 
 import { formatList, type Transaction } from "../../cluster/connection.ts";
-
-/** A person as it should be, with the version that was read. */
-export interface ChangedPerson {
-  projectId: number;
-  uuid: string;
-  version: number;
-  mainDistinctId: string;
-  isMainAlias: boolean;
-  isIdentified: boolean;
-  joinedCount: number;
-  createdMicros: number;
-  createdNumber: number;
-  /** See `stamps-codec.ts`. */
-  json: string;
-  stamps: Uint8Array;
-  searchText: string | null;
-}
+import { getSearchString } from "../batch-write.ts";
+import type { GroupState } from "../identity/group-rules.ts";
+import type { PeopleState, Person } from "../identity/persons-state.ts";
+import { timeColumns } from "../property-columns.ts";
+import { serializeObject } from "../property-key-sets.ts";
+import { toHash } from "./hashes.ts";
+import { assignJoined, moveOwnedRows } from "./merge-rows.ts";
+import type { RowState } from "./row-state.ts";
 
 /** Names and types of the columns of a statement, in order. */
-const columns = [
-  ["project_id", "integer"],
-  ["uuid", "uuid"],
+type Columns = readonly (readonly [name: string, type: string])[];
+type Value = string | number | boolean | null;
+
+const identityColumns: Columns = [
+  ["id", "bigint"],
   ["version", "integer"],
   ["main_distinct_id", "text"],
   ["is_main_alias", "boolean"],
   ["is_identified", "boolean"],
   ["joined_count", "integer"],
-  ["created_at", "bigint"],
-  ["created_number", "bigint"],
   ["properties", "text"],
-  ["stamps", "bytea"],
+  ["property_times", "bytea"],
+  ["unset_times", "text"],
   ["search_text", "text"],
-] as const;
+];
+const insertedColumns: Columns = [
+  ...identityColumns,
+  ["created_at", "bigint"],
+  ["project_id", "integer"],
+  ["uuid", "uuid"],
+];
+const updatedColumns: Columns = [...identityColumns, ["created_at", "bigint"]];
+const idColumns: Columns = [
+  ["project_id", "integer"],
+  ["id_hash", "uuid"],
+  ["distinct_id", "text"],
+  ["person_id", "bigint"],
+  ["joined", "integer"],
+];
+const typeColumns: Columns = [
+  ["project_id", "integer"],
+  ["type_index", "integer"],
+  ["name", "text"],
+  ["created_at", "bigint"],
+];
+const groupColumns: Columns = [
+  ["project_id", "integer"],
+  ["type_index", "integer"],
+  ["key_hash", "uuid"],
+  ["group_key", "text"],
+  ["created_at", "bigint"],
+  ["version", "integer"],
+  ["properties", "text"],
+  ["property_times", "bytea"],
+];
+const personlessColumns: Columns = [
+  ["project_id", "integer"],
+  ["id_hash", "uuid"],
+];
+const changeColumns: Columns = [
+  ["project_id", "integer"],
+  ["person_uuid", "uuid"],
+  ["distinct_id", "text"],
+  ["is_deleted", "boolean"],
+];
 
-const written = columns.slice(3).map(([name]) => name);
-const lists = columns.map(([, type], index) => `$${index + 1}::text::${type}[]`).join(", ");
-const named = columns.map(([name]) => name).join(", ");
+/** Rows and characters per statement. */
+const rowsAtOnce = 10_000;
+const charactersAtOnce = 16 * 1024 * 1024;
 
-/**
- * Rows are locked in the order of their uuids, so that two writers never deadlock; a row with another version
- * is left out. No written column but `created_at` is part of an index: updates stay in their page.
- */
-const updateSql = `
-  WITH changed AS MATERIALIZED (SELECT * FROM unnest(${lists}) AS x(${named})),
-  locked AS MATERIALIZED (
-    SELECT p.project_id, p.uuid FROM flagkeep.person p
-    JOIN changed c ON p.project_id = c.project_id AND p.uuid = c.uuid AND p.version = c.version
-    ORDER BY p.project_id, p.uuid FOR NO KEY UPDATE OF p),
-  written AS (
-    UPDATE flagkeep.person p SET version = p.version + 1, ${written.map((name) => `${name} = c.${name}`).join(", ")}
-    FROM changed c JOIN locked USING (project_id, uuid)
-    WHERE p.project_id = c.project_id AND p.uuid = c.uuid AND p.version = c.version RETURNING p.project_id, p.uuid)
-  SELECT project_id AS "projectId", uuid FROM written`;
-
-/**
- * Writes persons that still have the version that was read, and increments it.
- * @returns the others: read and apply again
- */
-export async function updatePersons(
-  t: Transaction,
-  persons: readonly ChangedPerson[],
-): Promise<ChangedPerson[]> {
-  if (persons.length === 0) return [];
-  const values = persons.map((person) => [
-    person.projectId,
-    person.uuid,
-    person.version,
-    person.mainDistinctId,
-    person.isMainAlias,
-    person.isIdentified,
-    person.joinedCount,
-    person.createdMicros,
-    person.createdNumber,
-    person.json,
-    `\\x${Buffer.from(person.stamps).toString("hex")}`,
-    person.searchText,
+/** Writes the state of a step, in the step's transaction. */
+export async function writeRows(t: Transaction, state: RowState): Promise<void> {
+  const { people, groups, personlessIds } = state;
+  await writePersons(t, state);
+  await insert(t, "distinct_id", idColumns, idRows(people), {
+    conflict: "(project_id, id_hash) DO UPDATE SET person_id = excluded.person_id, joined = excluded.joined",
+  });
+  await writeFolds(t, people);
+  await writeGroups(t, groups);
+  const personless = [...personlessIds.added.values()].map(({ projectId, hash }): Value[] => [
+    projectId,
+    hash,
   ]);
-  const rows = await t.unsafe<{ projectId: number; uuid: string }[]>(
-    updateSql,
-    columns.map((_, index) =>
-      formatList(values.map((row) => (row[index] === null ? null : String(row[index])))),
-    ),
-  );
-  const done = new Set(rows.map(({ projectId, uuid }) => `${projectId} ${uuid}`));
-  return persons.filter(({ projectId, uuid }) => !done.has(`${projectId} ${uuid}`));
+  await insert(t, "personless_id", personlessColumns, personless, { conflict: "DO NOTHING" });
+  await insert(t, "person_change", changeColumns, changeRows(people));
 }
+
+async function writePersons(t: Transaction, state: RowState): Promise<void> {
+  const inserted: Value[][] = [];
+  const updated: Value[][] = [];
+  for (const person of state.people.touched) {
+    if (!person.isDirty || person.isFolded) continue;
+    const { bag } = person;
+    const properties = serializeObject(bag.content);
+    const { propertyTimes, unsetTimes } = timeColumns(bag);
+    const searchText = getSearchString(bag);
+    const row = [
+      person.rowId,
+      person.version,
+      person.mainDistinctId,
+      person.isMainAlias,
+      person.isIdentified,
+      person.joinedCount,
+      properties,
+      toHex(propertyTimes),
+      unsetTimes,
+      searchText,
+      person.createdMicros,
+    ];
+    if (person.isNew) inserted.push([...row, person.projectId, person.uuid]);
+    else updated.push(row);
+    state.recordWritten(person, searchText, properties.length);
+  }
+  await insert(t, "person", insertedColumns, inserted);
+  const set = updatedColumns.slice(1).map(([name]) => `${name} = x.${name}`);
+  await forRows(updatedColumns, updated, async (list, values) => {
+    await t.unsafe(`UPDATE flagkeep.person p SET ${set.join(", ")} FROM ${list} WHERE p.id = x.id`, values);
+  });
+}
+
+const idRows = (people: PeopleState) =>
+  people
+    .changedIds()
+    .map(({ person: { projectId, rowId }, distinctId, joined }): Value[] => [
+      projectId,
+      toHash(distinctId),
+      distinctId,
+      rowId,
+      joined,
+    ]);
+
+/**
+ * Moves what belongs to merged persons to the surviving ones, whose rows win, and pending overrides of new IDs to the
+ * persons that got them, in event order.
+ */
+async function writeFolds(t: Transaction, { folds, joins }: PeopleState): Promise<void> {
+  const assign = await assignJoined(t, joins);
+  const move = await moveOwnedRows(t, folds);
+  let assigned = 0;
+  const assignBefore = async (fold: number) => {
+    for (; assigned < joins.length && joins[assigned]!.foldsBefore <= fold; assigned++)
+      if (await assign(joins[assigned]!)) move.owners.add(joins[assigned]!.personId);
+  };
+  for (const [index, { from, into }] of folds.entries()) {
+    await assignBefore(index);
+    await move(from, into);
+  }
+  await assignBefore(folds.length);
+  const deleted = folds.flatMap(({ from }) => (from.isNew ? [] : [from.rowId]));
+  if (deleted.length > 0)
+    await t`DELETE FROM flagkeep.person WHERE id = ANY(${`{${deleted.join(",")}}`}::text::bigint[])`;
+}
+
+async function writeGroups(t: Transaction, { newTypes, groups }: GroupState): Promise<void> {
+  const types = newTypes.map(({ projectId, typeIndex, name, createdMicros }): Value[] => [
+    projectId,
+    typeIndex,
+    name,
+    createdMicros,
+  ]);
+  await insert(t, "group_type", typeColumns, types);
+  const rows: Value[][] = [];
+  for (const { isDirty, projectId, typeIndex, key, createdMicros, version, bag } of groups) {
+    if (!isDirty) continue;
+    const properties = serializeObject(bag.content);
+    const times = toHex(timeColumns(bag).propertyTimes);
+    rows.push([projectId, typeIndex, toHash(key), key, createdMicros, version, properties, times]);
+  }
+  await insert(t, "project_group", groupColumns, rows, {
+    conflict: `(project_id, type_index, key_hash) DO UPDATE SET version = excluded.version,
+      properties = excluded.properties, property_times = excluded.property_times`,
+  });
+}
+
+/** A replica reads a distinct ID together with its person, so each person is recorded only once per step. */
+function changeRows(people: PeopleState): Value[][] {
+  const rows: Value[][] = [];
+  for (const person of people.touched) rows.push(...changesOf(person));
+  return rows;
+}
+
+function changesOf({ projectId, uuid, isFolded, isNew, isVisiblyChanged, joinedNow }: Person): Value[][] {
+  if (isFolded) return isNew ? [] : [[projectId, uuid, null, true]];
+  if (joinedNow.length === 0) return isVisiblyChanged ? [[projectId, uuid, null, false]] : [];
+  return joinedNow.map(({ distinctId }) => [projectId, uuid, distinctId, false]);
+}
+
+async function insert(
+  t: Transaction,
+  table: string,
+  columns: Columns,
+  rows: readonly Value[][],
+  { conflict }: { conflict?: string } = {},
+): Promise<void> {
+  const names = columns.map(([name]) => name).join(", ");
+  await forRows(columns, rows, async (list, values) => {
+    await t.unsafe(
+      `INSERT INTO flagkeep.${table} (${names}) SELECT ${names} FROM ${list}${conflict === undefined ? "" : ` ON CONFLICT ${conflict}`}`,
+      values,
+    );
+  });
+}
+
+/** @param work receives a table expression `x` with the columns, and its parameters */
+async function forRows(
+  columns: Columns,
+  rows: readonly Value[][],
+  work: (list: string, values: string[]) => Promise<void>,
+): Promise<void> {
+  const lists = columns.map(([, type], index) => `$${index + 1}::text::${type}[]`).join(", ");
+  const names = columns.map(([name]) => name).join(", ");
+  for (const part of toParts(rows)) {
+    const values = columns.map((_, index) =>
+      formatList(part.map((row) => (row[index] === null ? null : String(row[index])))),
+    );
+    await work(`unnest(${lists}) AS x(${names})`, values);
+  }
+}
+
+function* toParts(rows: readonly Value[][]): Generator<readonly Value[][]> {
+  let start = 0;
+  let characters = 0;
+  for (let end = 0; end < rows.length; end++) {
+    for (const value of rows[end]!) if (typeof value === "string") characters += value.length;
+    if (end - start + 1 < rowsAtOnce && characters < charactersAtOnce) continue;
+    yield rows.slice(start, end + 1);
+    start = end + 1;
+    characters = 0;
+  }
+  if (start < rows.length) yield rows.slice(start);
+}
+
+const toHex = (bytes: Uint8Array): string => `\\x${Buffer.from(bytes).toString("hex")}`;

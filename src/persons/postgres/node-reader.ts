@@ -1,0 +1,99 @@
+/**
+ * Persons of a cluster as a node reads them: what flag evaluation needs is cached, and forgotten when it changes; the
+ * rest is read from PostgreSQL.
+ */
+
+import type { Postgres } from "../../cluster/connection.ts";
+import type { MaybePromise } from "../../lib/maybe-promise.ts";
+import { PeriodicTasks } from "../../lib/periodic-tasks.ts";
+import { CachedSubjects } from "../cached-subjects.ts";
+import type { StoredSubject, SubjectQuery } from "../person-reader.ts";
+import { PostgresPersonReader } from "./reader.ts";
+
+/** Interval of reading what changed. */
+const feedEveryMs = 500;
+/** Changes per read; more are read immediately. */
+const changesAtOnce = 10_000;
+
+export interface NodeReaderOptions {
+  /** Bytes of cached persons. */
+  cacheBytes: number;
+  /** Whether PostgreSQL is known to be unavailable. */
+  isUnavailable: () => boolean;
+  onError: (error: unknown) => void;
+}
+
+export class NodePersonReader extends PostgresPersonReader {
+  private readonly cache: CachedSubjects;
+  private readonly feed: PeriodicTasks;
+  /** The last change that was read; undefined before the first. */
+  private last: number | undefined;
+
+  constructor(postgres: Postgres, options: NodeReaderOptions) {
+    super(postgres);
+    this.cache = new CachedSubjects(new PostgresPersonReader(postgres), {
+      bytesMax: options.cacheBytes,
+      isUnavailable: options.isUnavailable,
+      changeIdOf: getIdChange,
+    });
+    this.feed = new PeriodicTasks(options.onError);
+    this.feed.every(feedEveryMs, () => this.follow());
+  }
+
+  override subject(query: SubjectQuery): MaybePromise<StoredSubject> {
+    return this.cache.subject(query);
+  }
+
+  override hasHashKeyOverrides(): MaybePromise<boolean> {
+    return this.cache.hasHashKeyOverrides();
+  }
+
+  /** Forgets IDs whose overrides this node has stored. */
+  forget(projectId: number, distinctIds: readonly string[]): void {
+    for (const distinctId of distinctIds) this.cache.evictId(projectId, distinctId);
+  }
+
+  stop(): void {
+    this.feed.stop();
+  }
+
+  /** Forgets what changed since the last call. @throws {PostgresUnreachableError} */
+  private async follow(): Promise<void> {
+    // The cache is empty at first.
+    this.last ??= await this.newestChange();
+    for (;;) {
+      const rows = await this.postgres.run(
+        (sql) => sql<ChangeRow[]>`
+          SELECT change_id::float8 AS "changeId", project_id AS "projectId", person_uuid AS uuid,
+            distinct_id AS "distinctId"
+          FROM flagkeep.person_change WHERE change_id > ${this.last!} ORDER BY change_id LIMIT ${changesAtOnce}`,
+      );
+      for (const { projectId, uuid, distinctId } of rows) {
+        if (uuid !== null) this.cache.evict([uuid]);
+        if (distinctId === null) continue;
+        this.cache.evict([getIdChange(projectId, distinctId)]);
+        this.cache.evictId(projectId, distinctId);
+      }
+      this.last = rows.at(-1)?.changeId ?? this.last;
+      if (rows.length < changesAtOnce) return;
+    }
+  }
+
+  private async newestChange(): Promise<number> {
+    const [row] = await this.postgres.run(
+      (sql) => sql<{ last: number }[]>`
+        SELECT coalesce(max(change_id), 0)::float8 AS last FROM flagkeep.person_change`,
+    );
+    return row!.last;
+  }
+}
+
+interface ChangeRow {
+  changeId: number;
+  projectId: number;
+  uuid: string | null;
+  distinctId: string | null;
+}
+
+/** Names an ID without a person. */
+const getIdChange = (projectId: number, distinctId: string) => `${projectId} ${distinctId}`;

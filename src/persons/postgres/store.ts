@@ -1,0 +1,147 @@
+/**
+ * Stores the steps of the pipeline as rows in PostgreSQL. Usage, warnings and spikes are in the replicated file; both are
+ * one transaction with the cursor.
+ */
+
+import type { Sql } from "postgres";
+import type { Postgres, Transaction } from "../../cluster/connection.ts";
+import type { Lane } from "../../journal/segment.ts";
+import type { IdentityStep, IdentityStore, PeopleBatch } from "../batch.ts";
+import type { NewGroupType } from "../identity/group-rules.ts";
+import type { PeopleDb } from "../open.ts";
+import type { SpikeSignal } from "../spikes/detector.ts";
+import type { StepPart } from "../step-input.ts";
+import { type OpenStep, type PeopleStore, stepCharactersMax, stepPersonsMax } from "../store.ts";
+import { deletePerson } from "./merge-rows.ts";
+import { RowState, type Run } from "./row-state.ts";
+import { writeRows } from "./writer.ts";
+
+export interface RowStoreDeps {
+  postgres: Postgres;
+  /** The rest of the store, in the replicated file. */
+  people: PeopleStore;
+  /**
+   * Commits the changes of the replicated file together with rows; retries until it is done. If `write` throws, nothing
+   * is committed.
+   */
+  commit(write: (t: Transaction) => Promise<void>): Promise<void>;
+}
+
+export class RowStore implements IdentityStore {
+  /** State of the last step, reusable because no other process writes persons. */
+  private cached: RowState | undefined;
+
+  constructor(private readonly deps: RowStoreDeps) {}
+
+  cursor(lane: Lane): number {
+    return this.deps.people.cursor(lane);
+  }
+
+  start(lane: Lane): RowStep {
+    const { cached = this.newState() } = this;
+    this.cached = undefined;
+    return new RowStep(lane, this.deps, cached, this.deps.people.startStep(lane), {
+      newState: (newTypes) => this.newState(newTypes),
+      keep: (state) => {
+        if (state.settle()) this.cached = state;
+      },
+    });
+  }
+
+  private newState(newTypes: readonly NewGroupType[] = []): RowState {
+    const types = this.deps.people.db.$client.query<{ name: string; typeIndex: number }, [number]>(
+      "SELECT name, type_index AS typeIndex FROM group_type WHERE project_id = ?",
+    );
+    return new RowState({
+      groupTypes: (projectId) => [
+        ...types.all(projectId),
+        ...newTypes.filter((type) => type.projectId === projectId),
+      ],
+    });
+  }
+}
+
+/** Flags are evaluated and groups are read with the types in the file of each node. */
+function addGroupTypes({ $client: client }: PeopleDb, newTypes: readonly NewGroupType[]): void {
+  const add = client.query(
+    "INSERT INTO group_type (project_id, type_index, name, created_at) VALUES (?, ?, ?, ?)",
+  );
+  for (const { projectId, typeIndex, name, createdMicros } of newTypes)
+    add.run(projectId, typeIndex, name, createdMicros);
+}
+
+interface StepOwner {
+  /** @param newTypes group types of this step */
+  newState(newTypes: readonly NewGroupType[]): RowState;
+  /** Lets the next step reuse the state of this one. */
+  keep(state: RowState): void;
+}
+
+class RowStep implements IdentityStep {
+  constructor(
+    private readonly lane: Lane,
+    private readonly deps: RowStoreDeps,
+    private readonly state: RowState,
+    private readonly open: OpenStep,
+    private readonly owner: StepOwner,
+  ) {}
+
+  async add(batch: PeopleBatch): Promise<void> {
+    const { postgres } = this.deps;
+    // Reading is repeated while PostgreSQL is unavailable: nothing is applied before everything is read.
+    const run: Run = (work) => postgres.untilDone(() => postgres.run((sql) => work(sql)));
+    await this.applyTo(this.state, this.open.input.accept(batch), run);
+  }
+
+  get isFull(): boolean {
+    const { people, loadedCharacters } = this.state;
+    return people.touched.size >= stepPersonsMax || loadedCharacters >= stepCharactersMax;
+  }
+
+  async commit(lastSeq: number): Promise<SpikeSignal[]> {
+    const { deferred } = this.open.input;
+    if (lastSeq <= this.deps.people.cursor(this.lane)) {
+      this.open.abandon();
+      return [];
+    }
+    let spikes: SpikeSignal[] | undefined;
+    await this.deps.commit(async (t) => {
+      const newTypes = await this.write(t, lastSeq);
+      // Once: if the commit has to be repeated, the changes of the file are still there.
+      spikes ??= this.open.commit(lastSeq, () => addGroupTypes(this.deps.people.db, newTypes));
+    });
+    // The state does not reflect deletions.
+    if (deferred.length === 0) this.owner.keep(this.state);
+    return spikes!;
+  }
+
+  abandon(): void {
+    this.open.abandon();
+  }
+
+  /** @returns new group types, which the replicated file has as well */
+  private async write(t: Transaction, lastSeq: number): Promise<NewGroupType[]> {
+    const { lane, state } = this;
+    const [cursor] = await t<{ last: number }[]>`
+      SELECT last_seq::float8 AS last FROM flagkeep.person_cursor WHERE lane = ${lane} FOR UPDATE`;
+    // The answer to an earlier commit of this step was lost.
+    if (cursor!.last >= lastSeq) return [];
+    await writeRows(t, state);
+    const newTypes = [...state.groups.newTypes];
+    const run: Run = (work) => work(t as unknown as Sql);
+    for (const { deletion, part } of this.open.input.deferred) {
+      await deletePerson(t, deletion);
+      const later = this.owner.newState(newTypes);
+      await this.applyTo(later, part, run);
+      await writeRows(t, later);
+      newTypes.push(...later.groups.newTypes);
+    }
+    await t`UPDATE flagkeep.person_cursor SET last_seq = ${lastSeq} WHERE lane = ${lane}`;
+    return newTypes;
+  }
+
+  private async applyTo(state: RowState, part: StepPart, run: Run): Promise<void> {
+    await state.load(part.planned, run);
+    this.open.input.apply(state, part);
+  }
+}
