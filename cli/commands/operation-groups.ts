@@ -135,12 +135,12 @@ export async function shareLinks(): Promise<Command> {
 
 export async function surveys(): Promise<Command> {
   const { surveyResultOperations } = await import("../../src/operations/survey-results.ts");
-  const { startSurvey, stopSurvey, surveyOperations } = await import("../../src/operations/surveys.ts");
+  const { surveyOperations } = await import("../../src/operations/surveys.ts");
   return operationGroup(
     "surveys",
     "Manage surveys, which posthog-js shows on pages, and show their results.",
     ["surveys list", "surveys start Satisfaction"],
-    [...surveyOperations, startSurvey, stopSurvey, ...surveyResultOperations],
+    [...surveyOperations, ...surveyResultOperations],
     await flagStores(),
   );
 }

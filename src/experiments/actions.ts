@@ -22,6 +22,7 @@ import {
   getFlag,
   holdoutFilters,
 } from "./flag-changes.ts";
+import { changeFlagConfig } from "./flag-config.ts";
 import { assertMayRollBack, readRollbacks } from "./guardrail-access.ts";
 import {
   type Experiment,
@@ -130,7 +131,7 @@ export function updateExperiment(
     const flag = getFlag(t, before);
     if (input.archived !== undefined && input.archived !== before.archived)
       assertTransition(input.archived ? "archive" : "unarchive", getStatus(before, flag.active), before);
-    changeVariants(deps, actor, before, flag, input);
+    changeFlagConfig(deps, actor, before, flag, input);
     const changed: Partial<NewExperiment> = {
       ...getColumns(t, project.id, input, before),
       ...(input.archived === undefined ? {} : { archived: input.archived }),
@@ -146,28 +147,6 @@ export function updateExperiment(
     if (!after.deleted) after = applyDates(deps, t, actor, after, input);
     return after;
   });
-}
-
-/** Variants in `parameters` follow the flag; sending back what was read changes nothing. */
-function changeVariants(
-  deps: FlagWriteDeps,
-  actor: ExperimentActor,
-  before: Experiment,
-  flag: Flag,
-  { parameters }: EditInput,
-): void {
-  const sent = parameters?.feature_flag_variants;
-  if (sent === undefined || Bun.deepEquals(sent, getVariants(flag.filters))) return;
-  if (before.startDate !== null)
-    throw new InvalidFieldError(
-      "parameters",
-      "experiment_running",
-      "Variants of a launched experiment cannot change here; change the percentages of its feature flag.",
-    );
-  const variants = Array.isArray(sent) ? sent.filter(isJsonObject) : [];
-  assertVariants(variants, "parameters");
-  const multivariate = isJsonObject(flag.filters.multivariate) ? flag.filters.multivariate : {};
-  changeFlag(deps, actor, before, { filters: { multivariate: { ...multivariate, variants: sent } } });
 }
 
 /** Dates in a PATCH: PostHog's clients launch and end experiments with them. */

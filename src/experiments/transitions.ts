@@ -74,6 +74,7 @@ export interface TransitionInput {
   conclusion_comment?: string | null | undefined;
   variant_key?: string | undefined;
   release_to_everyone?: boolean | undefined;
+  disable_feature_flag?: boolean | undefined;
 }
 
 /** Moves an experiment to another state. @throws {NotFoundError} @throws {InvalidFieldError} `invalid_transition` */
@@ -137,6 +138,8 @@ function getFlagChange(transition: Transition, flag: Flag, input: TransitionInpu
       return { active: true };
     case "ship_variant":
       return { active: true, filters: shippedFilters(flag, input) };
+    case "archive":
+      return input.disable_feature_flag && flag.active ? { active: false } : undefined;
     default:
       return undefined;
   }

@@ -49,11 +49,15 @@ const listAllSavedMetrics = listOperation({
   tag,
   summary: "List saved metrics",
   http: { method: "GET", path: "/experiment_saved_metrics", answer: "One page of saved metrics." },
-  input: object({}),
+  input: object({ search: optional(string({ blank: true, description: "Part of the name." })) }),
   output: pageOf("ExperimentSavedMetricPage", SavedMetricBody),
   example: exampleSavedMetric,
-  run: (context: Context, { limit, offset }) => {
-    const all = listSavedMetrics(context.stores.metadata.db, context.project.id);
+  readQuery: (query) => ({ search: query.get("search") ?? undefined }),
+  run: (context: Context, { limit, offset, search = "" }) => {
+    const wanted = search.trim().toLowerCase();
+    const all = listSavedMetrics(context.stores.metadata.db, context.project.id).filter((of) =>
+      of.name.toLowerCase().includes(wanted),
+    );
     return slicePage(all, { limit, offset }, (one) => savedMetricBody(one, users(context)));
   },
 });

@@ -114,6 +114,8 @@ export const experimentTransitions = [
   transition("archive", {
     summary: "Archive a stopped experiment",
     answer: "The archived experiment.",
+    inputExample: { disable_feature_flag: true },
+    inputs: { disable_feature_flag: optional(bool({ description: "Also switches the flag off." })) },
     done: (one) => `Experiment ${one.name} archived.`,
   }),
   transition("unarchive", {

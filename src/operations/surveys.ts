@@ -7,6 +7,7 @@ import { flagAnswers } from "../flags/api/feature-flags.ts";
 import { FlagBody } from "../flags/api/flag-schemas.ts";
 import { findFlag } from "../flags/store/flag.ts";
 import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
+import { readBoolean, readChoice } from "../http/params.ts";
 import {
   bool,
   dateTime,
@@ -115,7 +116,7 @@ const editable = {
   description: optional(
     nullable(string({ blank: true, max: 10_000, description: "Internal: visitors never see it." })),
   ),
-  schedule: optional(enumeration(schedules)),
+  schedule: optional(nullable(enumeration(schedules, { default: "once" }))),
   conditions: optional(nullable(record({ description: "Where and when the survey is shown." }))),
   appearance: optional(nullable(record())),
   linked_flag_id: optional(nullable(int({ description: "Shown to persons with this flag." }))),
@@ -215,14 +216,25 @@ const listAllSurveys = listOperation({
     },
   },
   http: { method: "GET", path: "/surveys", answer: "One page of surveys." },
-  input: object({ search: optional(string({ blank: true, description: "Part of the name." })) }),
+  input: object({
+    search: optional(string({ blank: true, description: "Part of the name." })),
+    archived: optional(bool({ description: "Archived surveys only, or without them." })),
+    type: optional(type),
+  }),
   output: pageOf("SurveyPage", SurveyBody),
   example,
-  readQuery: (query) => ({ search: query.get("search") ?? undefined }),
-  run: (context: Context, { limit, offset, search = "" }) => {
+  readQuery: (query) => ({
+    search: query.get("search") ?? undefined,
+    archived: readBoolean(query, "archived"),
+    type: readChoice(query, "type", surveyTypes),
+  }),
+  run: (context: Context, { limit, offset, search = "", archived, type: wantedType }) => {
     const wanted = search.trim().toLowerCase();
-    const all = listSurveys(context.stores.metadata.db, context.project.id).filter((of) =>
-      of.name.toLowerCase().includes(wanted),
+    const all = listSurveys(context.stores.metadata.db, context.project.id).filter(
+      (of) =>
+        of.name.toLowerCase().includes(wanted) &&
+        (archived === undefined || of.archived === archived) &&
+        (wantedType === undefined || of.type === wantedType),
     );
     const finder = users(context);
     return slicePage(all, { limit, offset }, (of) => body(context, of, finder));
@@ -335,34 +347,58 @@ const replaceOneSurvey = operation({
     body(context, updateSurvey(context.stores, getExperimentActor(context), id, input), users(context)),
 });
 
-/** Commands of their own; the route is that of `surveys.update`. */
-export const startSurvey = {
-  ...updateOneSurvey,
-  id: "surveys.start",
-  input: object({ id: uuid() }),
+const launchSurvey = operation({
+  id: "surveys.launch",
+  on: "project",
+  scope: "survey:write",
+  tag,
+  summary: "Launch a survey, or resume a stopped one",
+  http: { method: "POST", path: "/surveys/:id/launch", status: 200, answer: "The running survey." },
   cli: {
     name: "surveys start",
-    description: "Launch a survey, or resume a stopped one.",
     examples: ["surveys start Satisfaction"],
     arguments: [surveyArgument],
-    adds: ({ survey }: { survey: SurveyRecord }) => ({
-      ...(survey.start_date === null ? { start_date: new Date().toISOString() } : {}),
-      end_date: null,
-    }),
     done: (one: SurveyRecord) => `Survey ${one.name} is ${one.status}.`,
   },
-};
-export const stopSurvey = {
-  ...startSurvey,
-  id: "surveys.stop",
-  cli: {
-    ...startSurvey.cli,
-    name: "surveys stop",
-    description: "Stop a survey.",
-    examples: ["surveys stop Satisfaction"],
-    adds: () => ({ end_date: new Date().toISOString() }),
+  input: object({ id: uuid() }),
+  output: SurveyBody,
+  example: { ...example, status: "running", start_date: "2026-03-02T09:00:00.000000Z" },
+  run: (context: Context, { id }) => {
+    const { stores, project, now } = context;
+    const { startDate } = getSurvey(stores.metadata.db, project.id, id);
+    const input = { start_date: (startDate ?? now).toISOString(), end_date: null };
+    return body(context, updateSurvey(stores, getExperimentActor(context), id, input), users(context));
   },
-};
+});
+
+const stopSurvey = operation({
+  id: "surveys.stop",
+  on: "project",
+  scope: "survey:write",
+  tag,
+  summary: "Stop a survey",
+  http: { method: "POST", path: "/surveys/:id/stop", status: 200, answer: "The completed survey." },
+  cli: {
+    name: "surveys stop",
+    examples: ["surveys stop Satisfaction"],
+    arguments: [surveyArgument],
+    done: (one: SurveyRecord) => `Survey ${one.name} is ${one.status}.`,
+  },
+  input: object({ id: uuid() }),
+  output: SurveyBody,
+  example: {
+    ...example,
+    status: "completed",
+    start_date: "2026-03-02T09:00:00.000000Z",
+    end_date: "2026-03-09T09:00:00.000000Z",
+  },
+  run: (context: Context, { id }) => {
+    const { stores, project, now } = context;
+    const { endDate } = getSurvey(stores.metadata.db, project.id, id);
+    const input = { end_date: (endDate ?? now).toISOString() };
+    return body(context, updateSurvey(stores, getExperimentActor(context), id, input), users(context));
+  },
+});
 
 const deleteOneSurvey = operation({
   id: "surveys.delete",
@@ -383,5 +419,7 @@ export const surveyOperations = [
   getOneSurvey,
   updateOneSurvey,
   replaceOneSurvey,
+  launchSurvey,
+  stopSurvey,
   deleteOneSurvey,
 ];

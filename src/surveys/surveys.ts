@@ -106,7 +106,7 @@ export interface SurveyInput {
   name?: string | undefined;
   description?: string | null | undefined;
   type?: string | undefined;
-  schedule?: string | undefined;
+  schedule?: string | null | undefined;
   questions?: JsonObject[] | undefined;
   conditions?: JsonObject | null | undefined;
   appearance?: JsonObject | null | undefined;
@@ -251,7 +251,7 @@ function withInput(t: Reading, before: Survey, input: SurveyInput, now: Date): S
     name: input.name === undefined ? before.name : trimmedString("name", input.name, nameLengthMax),
     description: input.description === undefined ? before.description : (input.description ?? ""),
     type: input.type ?? before.type,
-    schedule: input.schedule ?? before.schedule,
+    schedule: input.schedule === undefined ? before.schedule : (input.schedule ?? "once"),
     linkedFlagId: input.linked_flag_id === undefined ? before.linkedFlagId : input.linked_flag_id,
     startDate: toDate("start_date", input.start_date, before.startDate, now),
     endDate: toDate("end_date", input.end_date, before.endDate, now),

@@ -89,6 +89,8 @@ const expectedScopes: Record<string, string> = {
   [`PATCH ${P}/surveys/:id`]: "survey:write",
   [`PUT ${P}/surveys/:id`]: "survey:write",
   [`DELETE ${P}/surveys/:id`]: "survey:write",
+  [`POST ${P}/surveys/:id/launch`]: "survey:write",
+  [`POST ${P}/surveys/:id/stop`]: "survey:write",
   [`GET ${P}/early_access_feature`]: "early_access_feature:read",
   [`POST ${P}/early_access_feature`]: "early_access_feature:write",
   [`GET ${P}/early_access_feature/:id`]: "early_access_feature:read",

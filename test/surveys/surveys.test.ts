@@ -269,3 +269,25 @@ test("a deleted survey is restored under its id; the id of another one is not ta
   expect((await create({ id: "no id" })).status).toBe(400);
   expect((await create({ id: null })).status).toBe(201);
 });
+
+test("launching, stopping and resuming have routes of their own, and lists are filtered", async () => {
+  const { body: survey } = await create({ name: "By route", type: "api", schedule: null });
+  expect(survey.schedule).toBe("once");
+  const go = (name: string) => api(`/surveys/${survey.id}/${name}/`, { method: "POST", body: {} });
+  expect(await go("stop")).toMatchObject({ status: 400, body: { attr: "end_date" } });
+  const launched = await go("launch");
+  expect(launched).toMatchObject({ status: 200, body: { status: "running", end_date: null } });
+  const stopped = await go("stop");
+  expect(stopped).toMatchObject({ status: 200, body: { status: "completed" } });
+  expect((await go("stop")).body.end_date).toBe(stopped.body.end_date);
+  const resumed = await go("launch");
+  expect(resumed.body).toMatchObject({ status: "running", start_date: launched.body.start_date });
+  await change(survey.id, { archived: true });
+  const names = async (query: string) =>
+    (await api(`/surveys/?search=by+route&${query}`)).body.results.map((one: { name: string }) => one.name);
+  expect(await names("archived=true")).toEqual(["By route"]);
+  expect(await names("archived=false")).toEqual([]);
+  expect(await names("type=api")).toEqual(["By route"]);
+  expect(await names("type=popover")).toEqual([]);
+  expect((await api("/surveys/?type=letter")).status).toBe(400);
+});

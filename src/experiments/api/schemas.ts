@@ -109,6 +109,12 @@ const editable = {
   conclusion_comment: optional(nullable(string({ blank: true, max: descriptionMax }))),
 };
 
+/** Configuration of the flag; its other members are those of a response. */
+const FlagConfig = openObject(
+  { filters: optional(record()), ensure_experience_continuity: optional(nullable(bool())) },
+  { description: "Filters of the flag." },
+);
+
 export const NewExperimentInput = object({
   name: string({ max: 400 }),
   ...editable,
@@ -116,19 +122,16 @@ export const NewExperimentInput = object({
   feature_flag_key: optional(
     string({ max: 400, description: "An existing flag with 2 to 20 variants, or the key of a new one." }),
   ),
-  feature_flag: optional(
-    nullable(
-      openObject(
-        { filters: optional(record()), ensure_experience_continuity: optional(nullable(bool())) },
-        { description: "The new flag." },
-      ),
-    ),
-  ),
+  feature_flag: optional(nullable(FlagConfig)),
 });
 
 export const ExperimentEdit = object({
   name: optional(string({ max: 400 })),
   ...editable,
+  feature_flag: optional(nullable(FlagConfig)),
+  update_feature_flag_params: optional(
+    bool({ description: "Changes percentages and conditions of the flag while the experiment runs." }),
+  ),
   deleted: optional(bool({ description: "Deletes the experiment; its flag stays." })),
   version: optional(nullable(int({ description: "The version you read; 409 if it is older." }))),
 });
