@@ -45,6 +45,22 @@ describe.skipIf(chromiumPath === undefined)("layout", () => {
     expect(errors).toEqual([]);
   });
 
+  test("on a phone the choices of a filter are as wide as the filters", async () => {
+    const { page, context, errors } = await owner.open();
+    await page.setViewportSize({ width: 360, height: 740 });
+    await page.goto("/console/flags");
+    await page.getByRole("button", { name: "Filters" }).click();
+    for (const name of ["Status", "Type", "Tag", "Last evaluated", "Sort"]) {
+      await page.locator(".chip-name", { hasText: name }).click();
+      const list = (await page.getByRole("dialog", { name }).boundingBox())!;
+      expect([name, list.x >= 0, list.x + list.width <= 360]).toEqual([name, true, true]);
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
+      await page.keyboard.press("Escape");
+    }
+    await context.close();
+    expect(errors).toEqual([]);
+  });
+
   test("on a phone the header has a dot for the health, and More says it in words", async () => {
     const { page, context, errors } = await owner.open();
     await page.setViewportSize({ width: 375, height: 812 });

@@ -23,8 +23,9 @@ import { Imports } from "./imports.tsx";
 const w = lazyMessages.instance;
 const readEveryMs = 5_000;
 const historyMs = 60_000;
-/** 288 samples in 58 bars. */
-const valuesPerBar = 5;
+/** One bar per hour, of 12 samples. */
+const barCount = 24;
+const samplesPerBar = 12;
 /** From this share on, the volume is shown as filling up. */
 const fullShare = 0.9;
 
@@ -188,11 +189,11 @@ function HealthTab({ status }: { status: InstanceStatus }) {
   );
 }
 
-/** The largest of each few values: a figure has room for about 60 bars. */
+/** The largest of each few samples, the newest at the right. */
 function foldSamples(values: readonly number[]): number[] {
-  const bars: number[] = [];
-  for (let index = 0; index < values.length; index += valuesPerBar)
-    bars.push(Math.max(...values.slice(index, index + valuesPerBar)));
+  const bars: number[] = new Array(barCount).fill(0);
+  for (let end = values.length, bar = barCount - 1; end > 0 && bar >= 0; end -= samplesPerBar, bar--)
+    bars[bar] = Math.max(...values.slice(Math.max(0, end - samplesPerBar), end));
   return bars;
 }
 
