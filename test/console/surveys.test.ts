@@ -147,6 +147,69 @@ describe.skipIf(chromiumPath === undefined)("surveys", () => {
     await context.close();
   });
 
+  test("the audience, and the button that opens the survey", async () => {
+    const { server } = owner;
+    const { page, context, errors } = await owner.open();
+    const variants = ["control", "test"].map((key) => ({ key, rollout_percentage: 50 }));
+    const filters = { groups: [{ properties: [], rollout_percentage: 100 }], multivariate: { variants } };
+    await server.api("/api/projects/1/feature_flags/", { method: "POST", body: { key: "linked", filters } });
+    const event = {
+      name: "order paid",
+      propertyFilters: { amount: { values: ["10"], operator: "gt" } },
+    };
+    const created = await server.api("/api/projects/1/surveys/", {
+      method: "POST",
+      body: {
+        name: "Audience",
+        type: "popover",
+        questions: [{ type: "open", question: "Why?" }],
+        conditions: { events: { values: [event] }, actions: null },
+      },
+    });
+    const { id } = await created.json();
+    await page.goto(`/console/surveys/${id}?tab=edit`);
+    await page.getByLabel("Position").selectOption("Top center");
+    await page.getByLabel("Delay").fill("3");
+    await page.getByLabel("Type").selectOption("Feedback button");
+    await page.getByLabel("Label of the tab").fill("Tell us");
+    await page.getByRole("button", { name: "Add event" }).click();
+    await page.getByLabel("Event 2", { exact: true }).fill("signed up");
+    await page.getByLabel("Show it after every such event").check();
+    await page.getByLabel("Mobile").check();
+    await page.getByLabel("Only people with the flag").selectOption("linked");
+    await page.getByLabel("Variant of the flag").selectOption("test");
+    await looksRight(page);
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Survey saved.").waitFor();
+    const read = async () => await (await server.api(`/api/projects/1/surveys/${id}/`)).json();
+    const saved = await read();
+    expect(saved.conditions).toMatchObject({
+      events: { values: [event, { name: "signed up" }], repeatedActivation: true },
+      deviceTypes: ["Mobile"],
+      linkedFlagVariant: "test",
+    });
+    expect(saved.appearance).toMatchObject({
+      widgetType: "tab",
+      widgetLabel: "Tell us",
+      position: "top_center",
+      surveyPopupDelaySeconds: 3,
+    });
+    await page.getByLabel("Opened by").selectOption("An element of the page");
+    await page.getByLabel("CSS selector of the element").fill("#feedback");
+    await page.getByLabel("Mobile").uncheck();
+    await page.getByLabel("Only people with the flag").selectOption("Anyone");
+    await page.getByRole("button", { name: "Remove event 1" }).click();
+    await page.getByRole("button", { name: "Remove event 1" }).click();
+    await page.getByRole("button", { name: "Save" }).click();
+    await until(async () => (await read()).appearance.widgetSelector === "#feedback", "the survey is saved");
+    const { conditions } = await read();
+    expect(conditions.events).toBeNull();
+    expect(Object.keys(conditions)).not.toContain("deviceTypes");
+    expect(Object.keys(conditions)).not.toContain("linkedFlagVariant");
+    expect(errors).toEqual([]);
+    await context.close();
+  });
+
   test("questions are moved by mouse, by arrow keys and by buttons", async () => {
     const { server } = owner;
     const { page, context, errors } = await owner.open();

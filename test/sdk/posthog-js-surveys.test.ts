@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import type { Browser, BrowserContext, Page } from "playwright-core";
+import { widgetDefaults } from "../../src/console/page/model/surveys.ts";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
 import { ServerProcess, until } from "../support/server.ts";
 import { testWhen } from "../support/skipped.ts";
@@ -134,6 +135,25 @@ describe("posthog-js", () => {
       expect(await after.locator(popover).count()).toBe(0);
     },
     90_000,
+  );
+
+  browserTest(
+    "a feedback button opens its survey",
+    async () => {
+      const survey = await api("surveys/", {
+        name: "Feedback",
+        type: "widget",
+        questions: [{ type: "open", question: "What is wrong?" }],
+        appearance: { ...widgetDefaults },
+        start_date: new Date().toISOString(),
+      });
+      await using context = await browser.newContext();
+      const page = await openSite(context, "lee");
+      await page.locator(".ph-survey-widget-tab", { hasText: widgetDefaults.widgetLabel }).click();
+      await page.getByText("What is wrong?").waitFor();
+      await api(`surveys/${survey.id}/`, { end_date: new Date().toISOString() }, "PATCH");
+    },
+    60_000,
   );
 
   browserTest(

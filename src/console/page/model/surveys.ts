@@ -132,6 +132,9 @@ export const freshQuestion = (): Question => ({ id: randomId(), type: "open", qu
 const randomId = () =>
   [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
+/** posthog-js shows no feedback button without a type. */
+export const widgetDefaults = { widgetType: "tab", widgetLabel: "Feedback" };
+
 export const freshSurvey = (): SurveyDraft => ({
   name: "",
   description: "",

@@ -88,7 +88,7 @@ function toSent({ key, rollout_percentage, transforms, conditions }: WebVariant)
   };
 }
 
-/** An empty text removes the content of the elements; without one, only their style changes. */
+/** Without content, only the style of the elements changes. */
 export function withContent(transform: Transform, kind: ContentKind, value: string): Transform {
   const { text: _, html: __, ...rest } = transform;
   return kind === "none" ? rest : { ...rest, [kind]: value };

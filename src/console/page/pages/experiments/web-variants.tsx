@@ -198,6 +198,7 @@ function TransformFields({
         <Field
           label={w.text}
           value={content}
+          isRequired
           onInput={(value) => onChange(withContent(transform, kind, value))}
         />
       )}

@@ -1,9 +1,9 @@
 /** Texts and colors of a survey. */
 
-import { Checkbox, Field } from "../../components/fields.tsx";
+import { Checkbox, Field, Select } from "../../components/fields.tsx";
 import { lazyMessages } from "../../messages/later.ts";
 import { getTranslation, withText } from "../../model/survey-translations.ts";
-import type { SurveyDraft } from "../../model/surveys.ts";
+import { type SurveyDraft, widgetDefaults } from "../../model/surveys.ts";
 import { original } from "./languages.tsx";
 
 const w = lazyMessages.surveys;
@@ -72,8 +72,75 @@ export function AppearanceFields({
             isOn={appearance.whiteLabel === true}
             onChange={(isOn) => change("whiteLabel", isOn)}
           />
+          {draft.type === "widget" && <WidgetFields appearance={appearance} onChange={change} />}
+          {draft.type === "popover" && <PopoverFields appearance={appearance} onChange={change} />}
         </>
       )}
     </section>
+  );
+}
+
+interface PartProps {
+  appearance: SurveyDraft["appearance"];
+  onChange: (name: string, value: unknown) => void;
+}
+
+/** The button that opens the survey. */
+function WidgetFields({ appearance, onChange }: PartProps) {
+  const kind = String(appearance.widgetType ?? widgetDefaults.widgetType);
+  return (
+    <>
+      <Select
+        label={w.widgetType}
+        value={kind}
+        choices={Object.entries(w.widgetTypes)}
+        onChange={(chosen) => onChange("widgetType", chosen)}
+      />
+      {kind === "selector" ? (
+        <Field
+          label={w.widgetSelector}
+          value={String(appearance.widgetSelector ?? "")}
+          placeholder="#feedback"
+          isRequired
+          onInput={(selector) => onChange("widgetSelector", selector)}
+        />
+      ) : (
+        <>
+          <Field
+            label={w.widgetLabel}
+            value={String(appearance.widgetLabel ?? "")}
+            onInput={(label) => onChange("widgetLabel", label)}
+          />
+          <Field
+            label={w.widgetColor}
+            value={String(appearance.widgetColor ?? "")}
+            placeholder="black"
+            onInput={(color) => onChange("widgetColor", color)}
+          />
+        </>
+      )}
+    </>
+  );
+}
+
+function PopoverFields({ appearance, onChange }: PartProps) {
+  const { surveyPopupDelaySeconds: delay } = appearance;
+  return (
+    <>
+      <Select
+        label={w.position}
+        value={String(appearance.position ?? "right")}
+        choices={Object.entries(w.positions)}
+        onChange={(position) => onChange("position", position)}
+      />
+      <Field
+        label={w.delay}
+        type="number"
+        min={0}
+        value={typeof delay === "number" ? String(delay) : ""}
+        suffix="s"
+        onInput={(seconds) => onChange("surveyPopupDelaySeconds", seconds === "" ? 0 : Number(seconds))}
+      />
+    </>
   );
 }

@@ -1,7 +1,9 @@
 /** Where, when and to whom a survey is shown, and how often. */
 
 import { Conditions } from "../../components/conditions.tsx";
-import { Area, Checkbox, Field, Select } from "../../components/fields.tsx";
+import { Checkbox, Field, Select } from "../../components/fields.tsx";
+import { EventField } from "../../components/name-fields.tsx";
+import { Button } from "../../components/primitives.tsx";
 import { useResource } from "../../lib/resource.ts";
 import { project } from "../../lib/session.ts";
 import { lazyMessages } from "../../messages/later.ts";
@@ -10,6 +12,7 @@ import type { SurveyDraft } from "../../model/surveys.ts";
 
 const w = lazyMessages.surveys;
 const flagsMax = 500;
+const eventsMax = 20;
 
 interface AudienceProps {
   draft: SurveyDraft;
@@ -23,8 +26,18 @@ interface AudienceProps {
 const getText = (value: unknown) => (typeof value === "number" ? String(value) : "");
 const toNumber = (text: string) => (text.trim() === "" ? null : Number(text));
 
-const namesIn = (events: unknown): string[] =>
-  ((events as { values?: { name: string }[] } | null | undefined)?.values ?? []).map(({ name }) => name);
+/** An event that shows the survey; its filters are preserved. */
+interface ShowingEvent {
+  name: string;
+  [more: string]: unknown;
+}
+interface ShowingEvents {
+  values?: ShowingEvent[];
+  repeatedActivation?: boolean;
+}
+
+/** As posthog-js names them. */
+const deviceTypes = ["Desktop", "Mobile", "Tablet"];
 
 export function SurveyAudience({ draft, set, filters, onFilters, errorOf: getError }: AudienceProps) {
   const { conditions } = draft;
@@ -35,13 +48,11 @@ export function SurveyAudience({ draft, set, filters, onFilters, errorOf: getErr
     readFlags({ limit: flagsMax }, signal),
   );
   const group = filters?.groups?.[0] ?? { properties: [], rollout_percentage: 100 };
-  const setEvents = (lines: string) => {
-    const names = lines.split("\n").filter((name) => name.trim() !== "");
-    const events = conditions.events as object | null | undefined;
-    setCondition({
-      events: names.length === 0 ? null : { ...events, values: names.map((name) => ({ name })) },
-    });
-  };
+  const setDevices = (devices: string[]) =>
+    setCondition({ deviceTypes: devices.length === 0 ? undefined : devices });
+  const shownOn = (conditions.deviceTypes as string[] | null | undefined) ?? [];
+  const linked = (flags.data?.results ?? []).find(({ id }) => id === draft.linked_flag_id);
+  const variants = linked?.filters.multivariate?.variants ?? [];
   return (
     <section class="card stack">
       <h2>{w.audience}</h2>
@@ -58,7 +69,26 @@ export function SurveyAudience({ draft, set, filters, onFilters, errorOf: getErr
         onChange={(urlMatchType) => setCondition({ urlMatchType })}
       />
       <Field label={w.selector} value={text("selector")} onInput={(selector) => setCondition({ selector })} />
-      <Area label={w.events} value={namesIn(conditions.events).join("\n")} onInput={setEvents} />
+      <EventFields
+        events={(conditions.events as ShowingEvents | null | undefined) ?? {}}
+        onChange={(events) => setCondition({ events })}
+      />
+      <fieldset class="editor-fields">
+        <legend>{w.devices}</legend>
+        <div class="row">
+          {deviceTypes.map((device) => (
+            <Checkbox
+              key={device}
+              label={w.deviceNames[device] ?? device}
+              isOn={shownOn.includes(device)}
+              onChange={(isOn) =>
+                setDevices(isOn ? [...shownOn, device] : shownOn.filter((one) => one !== device))
+              }
+            />
+          ))}
+        </div>
+        <p class="help">{w.devicesHelp}</p>
+      </fieldset>
       <Field
         label={w.wait}
         type="number"
@@ -74,8 +104,21 @@ export function SurveyAudience({ draft, set, filters, onFilters, errorOf: getErr
           ["", w.everyPerson] as const,
           ...(flags.data?.results ?? []).map(({ id, key }) => [String(id), key] as const),
         ]}
-        onChange={(id) => set({ linked_flag_id: id === "" ? null : Number(id) })}
+        onChange={(id) =>
+          set({
+            linked_flag_id: id === "" ? null : Number(id),
+            conditions: { ...conditions, linkedFlagVariant: undefined },
+          })
+        }
       />
+      {variants.length > 0 && (
+        <Select
+          label={w.linkedVariant}
+          value={text("linkedFlagVariant")}
+          choices={[["", w.anyVariant] as const, ...variants.map(({ key }) => [key, key] as const)]}
+          onChange={(key) => setCondition({ linkedFlagVariant: key || undefined })}
+        />
+      )}
       <h3>{w.targeting}</h3>
       <Conditions
         conditions={group.properties ?? []}
@@ -129,5 +172,56 @@ export function SurveyAudience({ draft, set, filters, onFilters, errorOf: getErr
         onChange={(isOn) => set({ enable_partial_responses: isOn })}
       />
     </section>
+  );
+}
+
+/** Events after which the survey is shown; without one, it is shown when a page loads. */
+function EventFields({
+  events,
+  onChange,
+}: {
+  events: ShowingEvents;
+  onChange: (events: ShowingEvents | null) => void;
+}) {
+  const values = events.values ?? [];
+  const put = (changed: ShowingEvent[]) =>
+    onChange(changed.length === 0 ? null : { ...events, values: changed });
+  return (
+    <fieldset class="editor-fields">
+      <legend>{w.events}</legend>
+      {values.map((event, place) => (
+        <div key={place} class="row bottom">
+          <EventField
+            label={w.event(place + 1)}
+            value={event.name}
+            isRequired
+            onInput={(name) => put(values.with(place, { ...event, name }))}
+          />
+          <Button
+            kind="quiet"
+            icon="trash"
+            label={w.removeEvent(place + 1)}
+            onClick={() => put(values.toSpliced(place, 1))}
+          />
+        </div>
+      ))}
+      <div class="row">
+        <Button
+          kind="quiet"
+          icon="plus"
+          isDisabled={values.length >= eventsMax}
+          onClick={() => put([...values, { name: "" }])}
+        >
+          {w.addEvent}
+        </Button>
+      </div>
+      {values.length > 0 && (
+        <Checkbox
+          label={w.repeated}
+          isOn={events.repeatedActivation === true}
+          onChange={(repeatedActivation) => onChange({ ...events, repeatedActivation })}
+        />
+      )}
+    </fieldset>
   );
 }

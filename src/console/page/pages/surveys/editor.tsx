@@ -8,7 +8,7 @@ import { useAddress } from "../../lib/router.ts";
 import { lazyMessages } from "../../messages/later.ts";
 import type { Filters } from "../../model/flags.ts";
 import { getLanguages, translate, withCompleteChoices } from "../../model/survey-translations.ts";
-import { freshQuestion, type SurveyDraft } from "../../model/surveys.ts";
+import { freshQuestion, type SurveyDraft, widgetDefaults } from "../../model/surveys.ts";
 import { AppearanceFields } from "./appearance.tsx";
 import { SurveyAudience } from "./audience.tsx";
 import { Languages, original } from "./languages.tsx";
@@ -93,7 +93,12 @@ export function SurveyEditor({
                 label={w.type}
                 value={draft.type}
                 choices={Object.entries(w.types)}
-                onChange={(type) => set({ type })}
+                onChange={(type) =>
+                  set({
+                    type,
+                    ...(type === "widget" ? { appearance: { ...widgetDefaults, ...draft.appearance } } : {}),
+                  })
+                }
               />
             </section>
             <h2>{w.questions}</h2>
