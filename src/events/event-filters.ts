@@ -3,7 +3,7 @@
 import { AppError } from "../lib/errors.ts";
 import type { Json, JsonObject } from "../lib/json/value.ts";
 import { closely } from "./property-sql.ts";
-import type { EventSql, PropertyLocation } from "./sql-dialect.ts";
+import type { PropertyLocation, PropertySql } from "./sql-dialect.ts";
 
 /** The query has an unsupported part; the message names it. */
 export class UnknownQueryError extends AppError {
@@ -14,7 +14,7 @@ export class UnknownQueryError extends AppError {
 export const isAboutPerson = (filter: JsonObject): boolean => filter.type === "person";
 
 /** The condition of a filter `{key, value, operator, type}`. @throws {UnknownQueryError} */
-export function eventFilterSql(store: EventSql, filter: JsonObject): string {
+export function eventFilterSql(store: PropertySql, filter: JsonObject): string {
   const column = propertyColumn(store, filter.type ?? "event");
   const sql = closely(store.dialect, column, filter);
   if (sql === undefined) {
@@ -25,7 +25,7 @@ export function eventFilterSql(store: EventSql, filter: JsonObject): string {
 }
 
 /** The location of properties by type. @throws {UnknownQueryError} */
-export function propertyColumn(store: EventSql, type: Json): PropertyLocation {
+export function propertyColumn(store: PropertySql, type: Json): PropertyLocation {
   if (type === "event") return store.eventProperties;
   if (type === "person") return "p.properties";
   throw new UnknownQueryError(`Properties of type ${JSON.stringify(type)} are not supported here.`);

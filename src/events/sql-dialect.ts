@@ -11,6 +11,9 @@ import type { Interval, WeekStartDay } from "./insights/trend-range.ts";
 import { streamedRows } from "./query/row-stream.ts";
 import { quoted } from "./sql-text.ts";
 
+/** What conditions on properties are written with. */
+export type PropertySql = Pick<EventSql, "dialect" | "eventProperties">;
+
 /** Queries the event store, independently of the engine. */
 export interface EventSql {
   readonly dialect: SqlDialect;
@@ -271,4 +274,17 @@ const duckdb: SqlDialect = {
   persons: (projectId) => `(SELECT * FROM person WHERE project_id = ${projectId})`,
   owners: (projectId) => `(SELECT * FROM person_distinct_id WHERE project_id = ${projectId})`,
   hashPosition: (text) => `('0x' || substr(sha1(${text}), 1, 15))::UBIGINT::DOUBLE / ${positions}`,
+};
+
+const propertyOfView = (json: string, name: string) => `prop(${json}, ${quoted(name)})`;
+
+/** SQL over the documented views `events` and `persons`, for statements that users read and change. */
+export const viewSql: PropertySql = {
+  dialect: {
+    ...duckdb,
+    memberText: propertyOfView,
+    sentText: propertyOfView,
+    number: (text) => `try_cast(${text} AS DOUBLE)`,
+  },
+  eventProperties: sentWithEvents,
 };

@@ -20,10 +20,25 @@ import {
   tagsOfInsight,
   updateInsight,
 } from "../dashboards/store.ts";
+import { UnknownQueryError } from "../events/event-filters.ts";
 import { refreshDescription, refreshNames } from "../events/insights/insight-cache.ts";
+import { printSql } from "../events/insights/view-sql.ts";
 import { unavailable } from "../http/error-mapping.ts";
 import { notFound } from "../http/http-error.ts";
-import { enumeration, int, list, object, optional, pageOf, record, string } from "../http/schemas.ts";
+import {
+  enumeration,
+  int,
+  list,
+  longString,
+  named,
+  num,
+  object,
+  optional,
+  pageOf,
+  record,
+  string,
+} from "../http/schemas.ts";
+import { InvalidFieldError } from "../lib/errors.ts";
 import { jsonOptions } from "./experiment-list.ts";
 import {
   type CommandArgument,
@@ -55,6 +70,23 @@ function body({ stores: { metadata } }: Context, insight: Insight, computed?: Co
     computed,
   });
 }
+
+const selectDescription =
+  "`results` (default); `persons` behind a `figure`; `person_count`, the distinct persons of a retention";
+const FigureInput = object(
+  {
+    series: int({ minimum: 0, maximum: 100, description: "Index of the series or step." }),
+    day: optional(string({ max: 19, description: "Start of its period, as in the results." })),
+    breakdown: optional(
+      list(longString(), { maxItems: 3, description: "One value per property of the breakdown." }),
+    ),
+    later: optional(int({ minimum: 0, maximum: 100, description: "Retention: periods until the return." })),
+    status: optional(enumeration(["new", "returning", "resurrecting", "dormant"])),
+    seconds: optional(list(num(), { minItems: 2, maxItems: 2, description: "Bounds of a time to convert." })),
+  },
+  { description: "A number in the results: `persons` selects those behind it." },
+);
+const InsightSql = named("InsightSql", object({ sql: string({ description: "A SELECT over the views." }) }));
 
 type InsightRecord = Static<typeof InsightBody>;
 const getName = ({ name, derived_name: derived }: InsightRecord) => name || (derived ?? "");
@@ -165,6 +197,46 @@ const updateOneInsight = operation({
   },
 });
 
+const printInsightSql = operation({
+  id: "insights.sql",
+  on: "project",
+  scope: "query:read",
+  tag,
+  summary: "Print an insight query as SQL",
+  description:
+    "The statement for `POST …/query/` counts as the query does. Relative ranges stay relative. Stickiness, cumulative displays " +
+    "and parts of funnels cannot be printed.",
+  http: { method: "POST", path: "/insights/sql", answer: "The statement." },
+  cli: {
+    name: "insights sql",
+    examples: ['insights sql --query \'{"kind":"TrendsQuery","series":[{"event":"order paid"}]}\''],
+    options: { ...jsonOptions(["query", "figure"]), select: { description: selectDescription } },
+    done: ({ sql }: Static<typeof InsightSql>) => sql,
+  },
+  input: object({
+    query: record({ description: "As in insights: a computed query, or a node that wraps one." }),
+    select: optional(enumeration(["results", "persons", "person_count"], { description: selectDescription })),
+    figure: optional(FigureInput),
+  }),
+  inputExample: { query: { kind: "TrendsQuery", series: [{ event: "order paid" }] } },
+  output: InsightSql,
+  example: { sql: "SELECT date_trunc('day', e.timestamp) AS period, count(*) AS value\nFROM events e …" },
+  run: ({ project, now }: Context, { query, select = "results", figure }) => {
+    const { id: projectId, timezone, weekStartDay } = project;
+    const request = { projectId, query, timezone, weekStartDay, now: now.getTime() };
+    if (select === "persons" && figure === undefined)
+      throw new InvalidFieldError("figure", "required", "The persons of a figure require `figure`.");
+    try {
+      const selection = select === "persons" ? { of: select, figure: figure! } : { of: select };
+      return { sql: printSql(request, selection) };
+    } catch (error) {
+      if (error instanceof UnknownQueryError)
+        throw new InvalidFieldError("query", "invalid_input", error.message);
+      throw error;
+    }
+  },
+});
+
 /** Commands of their own; the routes are those of the operations. */
 const createCommand = {
   ...createNewInsight,
@@ -208,4 +280,10 @@ function getFields({ dashboards, tags, derived_name: derivedName, ...fields }: S
 }
 
 /** In the order of the documentation. */
-export const insightOperations = [listAllInsights, createNewInsight, getOneInsight, updateOneInsight];
+export const insightOperations = [
+  listAllInsights,
+  createNewInsight,
+  getOneInsight,
+  updateOneInsight,
+  printInsightSql,
+];

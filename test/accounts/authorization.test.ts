@@ -172,6 +172,7 @@ const expectedScopes: Record<string, string> = {
   [`PATCH ${P}/dashboards/:id`]: "dashboard:write",
   [`GET ${P}/insights`]: "insight:read",
   [`POST ${P}/insights`]: "insight:write",
+  [`POST ${P}/insights/sql`]: "query:read",
   [`GET ${P}/insights/:id`]: "insight:read",
   [`PATCH ${P}/insights/:id`]: "insight:write",
   [`GET ${P}/persons`]: "person:read",

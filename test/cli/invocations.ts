@@ -243,6 +243,13 @@ export const invocations: Record<string, Invocation> = {
     args: () => inProject("Created", "--query", '{"kind":"TrendsQuery","series":[]}'),
     wrong: [{ args: inProject("X", "--query", "{"), code: 2, says: "--query is not valid JSON" }],
   },
+  "insights sql": {
+    args: () => inProject("--query", '{"kind":"TrendsQuery","series":[{"event":"paid"}]}'),
+    wrong: [
+      { args: inProject("--query", "{"), code: 2, says: "--query is not valid JSON" },
+      { args: inProject("--query", '{"kind":"StickinessQuery"}'), code: 2, says: "cannot be printed as SQL" },
+    ],
+  },
   "persons get": {
     args: () => inProject("y".repeat(300)),
     wrong: [{ args: inProject("nobody"), code: 1, says: "Person nobody does not exist." }, missing("person")],

@@ -2,7 +2,7 @@
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { propertyColumn, UnknownQueryError } from "../event-filters.ts";
-import { type EventSql, stringAt } from "../sql-dialect.ts";
+import { type PropertySql, stringAt } from "../sql-dialect.ts";
 import { noValue, otherValues } from "./breakdown-values.ts";
 import { objectsIn } from "./event-source.ts";
 
@@ -19,7 +19,7 @@ export interface Breakdown {
 }
 
 /** @throws {UnknownQueryError} */
-export function getBreakdown(store: EventSql, query: JsonObject): Breakdown | undefined {
+export function getBreakdown(store: PropertySql, query: JsonObject): Breakdown | undefined {
   const filter = isJsonObject(query.breakdownFilter) ? query.breakdownFilter : {};
   const sent = objectsIn(filter.breakdowns);
   const single = [{ property: filter.breakdown ?? null, type: filter.breakdown_type ?? null }];

@@ -8,7 +8,7 @@ import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.t
 import { dayMs } from "../../lib/time.ts";
 import { type OffsetPeriod, offsetsBetween, wallTimeAt } from "../../lib/time-zone.ts";
 import { eventFilterSql, isAboutPerson, UnknownQueryError } from "../event-filters.ts";
-import type { EventSql, SqlDialect } from "../sql-dialect.ts";
+import type { EventSql, PropertySql, SqlDialect } from "../sql-dialect.ts";
 import {
   getRange,
   type Interval,
@@ -76,7 +76,7 @@ export async function rangeIn(
 }
 
 /** Conditions on an event `e` and its person `p` that select the events of a series. @throws {UnknownQueryError} */
-export function getConditions(store: EventSql, one: JsonObject, query: JsonObject): string[] {
+export function getConditions(store: PropertySql, one: JsonObject, query: JsonObject): string[] {
   const event = typeof one.event === "string" && one.event !== "" ? one.event : null;
   return [
     event === null ? "true" : `e.event = ${store.dialect.text(event)}`,
@@ -229,4 +229,13 @@ export function filtersIn(properties: Json | undefined): JsonObject[] {
 /** The objects in a list sent by a client; other items are ignored. */
 export function objectsIn(list: Json | undefined): JsonObject[] {
   return Array.isArray(list) ? list.filter(isJsonObject) : [];
+}
+
+/** Converts an entity of retention to the form of a series. */
+export function getEntity(entity: Json | undefined): JsonObject {
+  if (entity === undefined || entity === null) return {};
+  if (!isJsonObject(entity) || (entity.type ?? "events") !== "events") {
+    throw new UnknownQueryError("Retention supports events only.");
+  }
+  return { ...entity, event: entity.event ?? entity.id ?? null };
 }

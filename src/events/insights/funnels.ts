@@ -5,7 +5,7 @@
 
 import { isJsonObject, type JsonObject } from "../../lib/json/value.ts";
 import { UnknownQueryError } from "../event-filters.ts";
-import type { EventSql } from "../sql-dialect.ts";
+import type { EventSql, PropertySql } from "../sql-dialect.ts";
 import { getBreakdown } from "./breakdown.ts";
 import { otherValues } from "./breakdown-values.ts";
 import {
@@ -73,8 +73,8 @@ export async function computeFunnel(
   return await computeSteps(store, funnel, found);
 }
 
-/** @throws {UnknownQueryError} */
-function funnelIn(store: EventSql, query: JsonObject, filter: JsonObject): Funnel {
+/** The steps, order and window of a funnel. @throws {UnknownQueryError} */
+export function funnelIn(store: PropertySql, query: JsonObject, filter: JsonObject): Funnel {
   const steps = objectsIn(query.series);
   if (steps.length < 1 || steps.length > stepsMax) {
     throw new UnknownQueryError(`A funnel requires 1 to ${stepsMax} steps.`);

@@ -10,6 +10,7 @@ import {
   eventName,
   eventSource,
   getConditions,
+  getEntity,
   intervalIn,
   objectsIn,
   rangeIn,
@@ -27,20 +28,12 @@ export async function computeRetention(
   request: TrendsRequest,
   query: JsonObject,
 ): Promise<JsonObject[]> {
-  const filter = isJsonObject(query.retentionFilter) ? query.retentionFilter : {};
-  const period = intervals.find((name) => name === String(filter.period ?? "Day").toLowerCase());
-  if (period === undefined) throw new UnknownQueryError(`Unknown period ${JSON.stringify(filter.period)}.`);
-  const count = Number(filter.totalIntervals ?? periodsDefault);
-  if (!Number.isInteger(count) || count < 1 || count > periodsMax) {
-    throw new UnknownQueryError(`A retention query requires 1 to ${periodsMax} periods.`);
-  }
-  const isFirstTime = filter.retentionType === "retention_first_time";
+  const { period, count, isFirstTime, entities } = retentionIn(query);
   const range = lastBuckets(count, period, isJsonObject(query.dateRange) ? query.dateRange : {}, request);
   if (range === undefined) throw new UnknownQueryError("Invalid date range.");
   const buckets = getBuckets(range, period);
   const { dialect } = store;
   const first = dialect.wallMoment(range.from);
-  const entities = [filter.targetEntity, filter.returningEntity ?? filter.targetEntity].map(getEntity);
   const [target, returning] = entities.map((entity) => getConditions(store, entity, query)) as [
     string[],
     string[],
@@ -86,6 +79,20 @@ export async function computeRetention(
     );
     return { date: day, label: `${word} ${at}`, values };
   });
+}
+
+/** The periods of a retention, and the events that start and continue it. @throws {UnknownQueryError} */
+export function retentionIn(query: JsonObject) {
+  const filter = isJsonObject(query.retentionFilter) ? query.retentionFilter : {};
+  const period = intervals.find((name) => name === String(filter.period ?? "Day").toLowerCase());
+  if (period === undefined) throw new UnknownQueryError(`Unknown period ${JSON.stringify(filter.period)}.`);
+  const count = Number(filter.totalIntervals ?? periodsDefault);
+  if (!Number.isInteger(count) || count < 1 || count > periodsMax) {
+    throw new UnknownQueryError(`A retention query requires 1 to ${periodsMax} periods.`);
+  }
+  const isFirstTime = filter.retentionType === "retention_first_time";
+  const entities = [filter.targetEntity, filter.returningEntity ?? filter.targetEntity].map(getEntity);
+  return { period, count, isFirstTime, entities };
 }
 
 /** Computes new, returning, resurrecting and dormant users per bucket. @throws {UnknownQueryError} */
@@ -137,13 +144,4 @@ export async function computeLifecycle(
       days: buckets.map(({ day }) => day),
     };
   });
-}
-
-/** Converts an entity of retention to the form of a series. */
-function getEntity(entity: Json | undefined): JsonObject {
-  if (entity === undefined || entity === null) return {};
-  if (!isJsonObject(entity) || (entity.type ?? "events") !== "events") {
-    throw new UnknownQueryError("Retention supports events only.");
-  }
-  return { ...entity, event: entity.event ?? entity.id ?? null };
 }

@@ -3,7 +3,7 @@
 import { duration, number, percent } from "../lib/format.ts";
 import { lazyMessages } from "../messages/later.ts";
 import type { FunnelStep } from "../model/insight.ts";
-import type { Figure } from "../model/insight-sql-parts.ts";
+import type { Figure } from "../model/insight-sql.ts";
 import { isNone } from "./breakdown-name.ts";
 import { seriesClass } from "./chart-frame.tsx";
 
@@ -96,7 +96,7 @@ function StepFigures({
   const before = steps[index - 1]?.count ?? 0;
   const share = before === 0 ? 0 : step.count / before;
   const value = step.breakdown_value;
-  const figure = { series: index, ...(value === undefined ? {} : { breakdown: String(value) }) };
+  const figure = { series: index, ...(value === undefined ? {} : { breakdown: [value].flat().map(String) }) };
   const median = step.median_conversion_time;
   return (
     <>

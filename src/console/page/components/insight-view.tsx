@@ -4,7 +4,7 @@ import { otherValues } from "../../../events/insights/breakdown-values.ts";
 import { decimal, duration, periodNames } from "../lib/format.ts";
 import { lazyMessages } from "../messages/later.ts";
 import type { FunnelTimes, RetentionRow, ShownKind, TrendResult } from "../model/insight.ts";
-import type { Figure } from "../model/insight-sql-parts.ts";
+import type { Figure } from "../model/insight-sql.ts";
 import { breakdownName } from "./breakdown-name.ts";
 import { Chart } from "./chart.tsx";
 import { FigureTable } from "./chart-frame.tsx";
@@ -152,7 +152,12 @@ function Trend({
     const day = result?.days[position];
     if (!onPick || result === undefined || day === undefined || isRest(result.breakdown_value)) return;
     const { action, breakdown_value: breakdown, status } = result;
-    const figure = { series: action?.order ?? 0, day, breakdown, ...(status ? { status } : {}) };
+    const figure = {
+      series: action?.order ?? 0,
+      day,
+      ...(breakdown === undefined ? {} : { breakdown: [breakdown].flat().map(String) }),
+      ...(status ? { status } : {}),
+    };
     onPick(figure, `${series[index]!.name}, ${periodNames(result.days)[position]}`);
   };
   // When comparing periods, numbers of the previous one are outside the query's range.

@@ -3,7 +3,7 @@
 import { number, percent, periodNames } from "../lib/format.ts";
 import { lazyMessages } from "../messages/later.ts";
 import type { RetentionRow } from "../model/insight.ts";
-import type { Figure } from "../model/insight-sql-parts.ts";
+import type { Figure } from "../model/insight-sql.ts";
 import { Chart } from "./chart.tsx";
 import { FigureFrame } from "./chart-frame.tsx";
 

@@ -638,6 +638,8 @@ export type Insight = {
 
 export type InsightPage = { count: number; next: string | null; previous: string | null; results: Insight[] };
 
+export type InsightSql = { sql: string };
+
 export type InstanceHistory = {
   results: {
     at: string;

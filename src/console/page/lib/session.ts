@@ -47,11 +47,6 @@ export const project = computed<ProjectShort | undefined>(() => {
     all[0]
   );
 });
-/** Time zone and first day of the week of the current project. */
-export const projectClock = computed(() => ({
-  timezone: project.value?.timezone ?? "UTC",
-  weekStartDay: project.value?.week_start_day,
-}));
 const level = computed(() => me.value?.organization?.membership_level ?? 0);
 export const isAdmin = computed(() => level.value >= levels.admin);
 export const isOwner = computed(() => level.value >= levels.owner);

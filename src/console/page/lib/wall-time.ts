@@ -1,11 +1,11 @@
 /** Instants as wall times: on the axis of a chart, and in fields. */
 
-import { projectClock } from "./session.ts";
+import { project } from "./session.ts";
 
 /** An instant as the wall clock of the project, for comparison with others. */
 export function wallTime(at: string): string {
   const parts = new Intl.DateTimeFormat("sv-SE", {
-    timeZone: projectClock.value.timezone,
+    timeZone: project.value?.timezone ?? "UTC",
     ...({ year: "numeric", month: "2-digit", day: "2-digit" } as const),
     ...({ hour: "2-digit", minute: "2-digit", second: "2-digit" } as const),
   });

@@ -82,7 +82,7 @@ function rangeOfQuery({ date_from: from, date_to: to }: Record<string, unknown>)
 }
 
 /** Number of periods in a retention. */
-export const retentionPeriods = 11;
+const retentionPeriods = 11;
 
 export type Query = Record<string, unknown>;
 

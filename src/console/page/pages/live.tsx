@@ -18,11 +18,11 @@ import { dayAndTime, decimal, elsewhere, number } from "../lib/format.ts";
 import { useResource } from "../lib/resource.ts";
 import { to, useAddress } from "../lib/router.ts";
 import { inProject, project } from "../lib/session.ts";
+import { quoted } from "../lib/sql.ts";
 import { messages } from "../messages/index.ts";
 import { lazyMessages } from "../messages/later.ts";
 import { usePropertyNames } from "../model/definitions.ts";
 import { type StoredEvent, shortProperties } from "../model/events.ts";
-import { conditionSql, quoted } from "../model/insight-sql-parts.ts";
 import { useLive } from "../model/live.ts";
 
 const w = messages.live;
@@ -249,7 +249,7 @@ function getConditions(query: Record<string, string>): string[] {
     ...(query.event ? [`e.event = ${quoted(query.event)}`] : []),
     ...(query.id ? [`e.distinct_id = ${quoted(query.id)}`] : []),
     ...(query.property && query.value
-      ? [conditionSql({ key: query.property, type: "event", operator: "exact", value: [query.value] })]
+      ? [`lower(prop(e.properties, ${quoted(query.property)})) = ${quoted(query.value.toLowerCase())}`]
       : []),
   ];
 }

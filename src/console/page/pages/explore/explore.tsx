@@ -7,11 +7,12 @@ import { Page } from "../../components/page.tsx";
 import { Button, Tabs } from "../../components/primitives.tsx";
 import { SaveInsight } from "../../components/save-insight.tsx";
 import { ErrorState, OfflineBar, Rows } from "../../components/states.tsx";
-import { type ApiError, isAbort, request, toApiError } from "../../lib/api.ts";
+import { toastError } from "../../components/toast.tsx";
+import { type ApiError, errorMessage, isAbort, request, toApiError } from "../../lib/api.ts";
 import { decimal } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { useAddress } from "../../lib/router.ts";
-import { inProject, project, projectClock } from "../../lib/session.ts";
+import { inProject, project } from "../../lib/session.ts";
 import { readPreference, savePreference } from "../../lib/storage.ts";
 import { messages } from "../../messages/index.ts";
 import { lazyMessages } from "../../messages/later.ts";
@@ -27,8 +28,7 @@ import {
   mathWithoutProperty,
   type TrendResult,
 } from "../../model/insight.ts";
-import { retentionPeopleStatement, toStatement } from "../../model/insight-sql.ts";
-import type { Figure } from "../../model/insight-sql-parts.ts";
+import { type Figure, printQuery, readPersonCount } from "../../model/insight-sql.ts";
 import { unknownNames, withName } from "../../model/unknown-names.ts";
 import { MatchingPersons } from "./matching-persons.tsx";
 import { QuestionFields } from "./question.tsx";
@@ -80,17 +80,16 @@ export function Explore() {
   };
   const asking = finished(question);
   const requested = JSON.stringify(getQuery(asking));
-  const openSql = () => go("sql", { q: toStatement(asking, projectClock.value) });
+  const openSql = () =>
+    void printQuery(getQuery(asking)).then(
+      (q) => go("sql", { q }),
+      (error) => toastError(errorMessage(error)),
+    );
   const missing = mathWithoutProperty(question);
   const isRequested = missing === undefined && !isFormulaWrong(question);
-  const people = useResource<{ rows: { people: number }[] }>(
+  const people = useResource(
     question.kind === "retention" ? `people of ${project.value?.id} ${requested}` : null,
-    (signal) =>
-      request(inProject("query/"), {
-        method: "POST",
-        body: { query: retentionPeopleStatement(asking, projectClock.value) },
-        signal,
-      }),
+    (signal) => readPersonCount(getQuery(asking), signal),
   );
   const names = { events: useEventNames(), properties: usePropertyNames("event") };
   const [picked, setPicked] = useState<{ figure: Figure; name: string }>();
@@ -219,7 +218,7 @@ export function Explore() {
                   view={question.view}
                   results={results.rows}
                   label={w.kinds[question.kind]}
-                  people={people.data?.rows[0]?.people}
+                  people={people.data}
                   hasNotes
                   actions={[[w.sql, openSql]]}
                   onRange={(from, to) => change({ range: `${from}:${to}` })}

@@ -11,23 +11,14 @@ import { useForm } from "../../lib/form.ts";
 import { number } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
-import { inProject, project, projectClock } from "../../lib/session.ts";
+import { inProject, project } from "../../lib/session.ts";
 import { lazyMessages } from "../../messages/later.ts";
-import type { InsightDraft } from "../../model/insight.ts";
-import { personsStatement } from "../../model/insight-sql.ts";
-import type { Figure } from "../../model/insight-sql-parts.ts";
+import { getQuery, type InsightDraft } from "../../model/insight.ts";
+import { type Figure, readPersons } from "../../model/insight-sql.ts";
 
 const w = lazyMessages.explore;
-const personsMax = 10_000;
 const listedMax = 200;
 const uuidForm = /^[0-9a-f]{8}-[0-9a-f-]{27}$/;
-
-interface Row {
-  who: string;
-  distinct_id: string;
-  name: string | null;
-  times: number;
-}
 
 export function MatchingPersons({
   question,
@@ -41,15 +32,9 @@ export function MatchingPersons({
   onClose: () => void;
 }) {
   const { go } = useAddress();
-  const statement = personsStatement(question, figure, projectClock.value);
-  const found = useResource<{ rows: Row[]; truncated: boolean }>(
-    `behind ${project.value?.id} ${statement}`,
-    (signal) =>
-      request(inProject("query/"), {
-        method: "POST",
-        body: { query: statement, limit: personsMax },
-        signal,
-      }),
+  const query = getQuery(question);
+  const found = useResource(`behind ${project.value?.id} ${JSON.stringify([query, figure])}`, (signal) =>
+    readPersons(query, figure, signal),
   );
   const saved = useForm({ name }, async (values) => {
     const ids = (found.data?.rows ?? []).map(({ distinct_id: id }) => `"${id.replaceAll('"', '""')}"`);
@@ -62,7 +47,7 @@ export function MatchingPersons({
   return (
     <Dialog title={w.behind(name)} size="large" onClose={onClose}>
       <Content of={found} rows={4}>
-        {({ rows, truncated }) =>
+        {({ rows, truncated, sql }) =>
           rows.length === 0 ? (
             <p class="muted">{w.noPersons}</p>
           ) : (
@@ -89,7 +74,7 @@ export function MatchingPersons({
               >
                 <Field label={w.saveName} {...saved.input("name")} error={saved.error} isRequired />
                 <Button type="submit">{w.saveAs}</Button>
-                <Button icon="sql" onClick={() => go("sql", { q: statement })}>
+                <Button icon="sql" onClick={() => go("sql", { q: sql })}>
                   {w.asSql}
                 </Button>
               </form>

@@ -6,11 +6,11 @@ import { request } from "../../lib/api.ts";
 import { number, percent } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { useAddress } from "../../lib/router.ts";
-import { inProject, projectClock } from "../../lib/session.ts";
+import { inProject } from "../../lib/session.ts";
+import { localTime } from "../../lib/sql.ts";
 import { messages } from "../../messages/index.ts";
 import { useEventNames } from "../../model/definitions.ts";
 import type { Flag } from "../../model/flags.ts";
-import { localTime } from "../../model/insight-sql-parts.ts";
 import type { FlagUsage } from "../../model/usage.ts";
 
 const w = messages.flag.usage;
@@ -25,7 +25,7 @@ const quoted = (text: string) => `'${text.replaceAll("'", "''")}'`;
 
 /** @param goal an event; a person converted who had it after the first evaluation with the value. */
 function exposuresSql(key: string, since: string, goal: string | undefined): string {
-  const inRange = `${localTime(projectClock.value)} >= TIMESTAMP '${since}'`;
+  const inRange = `${localTime()} >= TIMESTAMP '${since}'`;
   const person = "coalesce(person_id::VARCHAR, distinct_id)";
   const exposed = `SELECT ${person} AS person, coalesce(prop('$feature_flag_response'), '') AS value, min(timestamp) AS first
   FROM events e WHERE event = '$feature_flag_called' AND prop('$feature_flag') = ${quoted(key)} AND ${inRange} GROUP BY ALL`;

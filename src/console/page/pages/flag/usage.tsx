@@ -9,10 +9,10 @@ import { request } from "../../lib/api.ts";
 import { number, periodNames, toUtc } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
-import { inProject, projectClock } from "../../lib/session.ts";
+import { inProject } from "../../lib/session.ts";
+import { localTime } from "../../lib/sql.ts";
 import { messages } from "../../messages/index.ts";
 import type { Flag } from "../../model/flags.ts";
-import { localTime } from "../../model/insight-sql-parts.ts";
 import { type FlagUsage, readUsage } from "../../model/usage.ts";
 import { Exposures } from "./exposures.tsx";
 
@@ -31,7 +31,7 @@ interface Library {
 /** SDKs that evaluate a flag: count since a date, first and last evaluation ever. */
 function getLibraries(key: string, since: string): string {
   return `SELECT prop('$lib') AS lib, prop('$lib_version') AS version,
-  (count(*) FILTER (WHERE ${localTime(projectClock.value)} >= TIMESTAMP '${since}'))::INTEGER AS times,
+  (count(*) FILTER (WHERE ${localTime()} >= TIMESTAMP '${since}'))::INTEGER AS times,
   min(timestamp) AS first, max(timestamp) AS last
 FROM events e WHERE event = '$feature_flag_called' AND prop('$feature_flag') = '${key.replaceAll("'", "''")}'
 GROUP BY ALL ORDER BY times DESC, last DESC`;

@@ -16,11 +16,11 @@ import { countryName, initials, number, toUtc } from "../../lib/format.ts";
 import { useBackgroundResource, useResource } from "../../lib/resource.ts";
 import { to, useAddress, useSearch } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
+import { quoted } from "../../lib/sql.ts";
 import { messages } from "../../messages/index.ts";
 import { lazyMessages } from "../../messages/later.ts";
 import { usePropertyNames } from "../../model/definitions.ts";
 import { shortProperties } from "../../model/events.ts";
-import { quoted } from "../../model/insight-sql-parts.ts";
 import { getIdentity, type Person } from "../../model/people.ts";
 
 const w = lazyMessages.people;

@@ -3,19 +3,16 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import {
   type FunnelTimes,
-  finished,
-  firstDraft,
   getBreakdowns,
   getQuery,
   type InsightDraft,
-} from "../../src/console/page/model/insight.ts";
-import { personsStatement, toStatement } from "../../src/console/page/model/insight-sql.ts";
-import type { Figure } from "../../src/console/page/model/insight-sql-parts.ts";
-import { noValue } from "../../src/events/insights/breakdown-values.ts";
-import { randomFrom } from "../support/seeded-random.ts";
-import { ServerProcess } from "../support/server.ts";
+} from "../../../src/console/page/model/insight.ts";
+import type { Figure } from "../../../src/console/page/model/insight-sql.ts";
+import { noValue } from "../../../src/events/insights/breakdown-values.ts";
+import { randomFrom } from "../../support/seeded-random.ts";
+import { ServerProcess } from "../../support/server.ts";
+import { dayAgo, hostile, question, someDays, trends } from "./view-sql-queries.ts";
 
-const hostile = `it's "so"; --`;
 const events = ["signed up", "paid", hostile];
 const clock = { timezone: "Pacific/Auckland", weekStartDay: 0 };
 let server: ServerProcess;
@@ -59,6 +56,17 @@ async function ask<Answer>(query: unknown): Promise<Answer> {
 }
 const getRows = async (statement: string) => (await ask<{ rows: Record<string, unknown>[] }>(statement)).rows;
 
+async function print(body: object): Promise<string> {
+  const path = `/api/projects/${server.initialized.project.id}/insights/sql/`;
+  const answer = await server.api(path, { method: "POST", body });
+  const { sql, detail } = (await answer.json()) as { sql?: string; detail?: string };
+  if (sql === undefined) throw new Error(`${answer.status} ${detail} for ${JSON.stringify(body)}`);
+  return sql;
+}
+const toStatement = (asked: InsightDraft) => print({ query: getQuery(asked) });
+const personsStatement = (asked: InsightDraft, figure: Figure) =>
+  print({ query: getQuery(asked), select: "persons", figure });
+
 interface Trend {
   count: number;
   data: number[];
@@ -66,107 +74,6 @@ interface Trend {
   breakdown_value?: string | string[];
   action: { order: number } | null;
 }
-
-const dayAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10);
-const someDays = `${dayAgo(12)}:${dayAgo(5)}`;
-const question = (more: Partial<InsightDraft>) => finished({ ...firstDraft, range: "-14d", ...more });
-const trends: Record<string, InsightDraft> = {
-  "all events": question({}),
-  "an event, by hour": question({
-    series: [{ event: hostile, math: "total" }],
-    interval: "hour",
-    range: "-24h",
-  }),
-  "unique persons by week": question({ series: [{ event: "paid", math: "dau" }], interval: "week" }),
-  "weekly active persons": question({ series: [{ event: "paid", math: "weekly_active" }] }),
-  "weekly active persons by hour": question({
-    series: [{ event: hostile, math: "weekly_active" }],
-    interval: "hour",
-    range: "-24h",
-  }),
-  "weekly active persons by week": question({
-    series: [{ event: "paid", math: "weekly_active" }],
-    interval: "week",
-  }),
-  "monthly active persons by week, with a breakdown": question({
-    series: [
-      { event: "paid", math: "monthly_active" },
-      { event: hostile, math: "weekly_active" },
-    ],
-    interval: "week",
-    breakdown: hostile,
-  }),
-  "weekly active persons of all time": question({
-    series: [{ event: "signed up", math: "weekly_active" }],
-    properties: [{ key: "plan", type: "person", operator: "exact", value: ["pro"] }],
-    range: "all",
-  }),
-  sessions: question({ series: [{ event: "", math: "unique_session" }], range: "all", interval: "month" }),
-  "a sum where somebody pays": question({
-    series: [{ event: "paid", math: "sum", math_property: "amount" }],
-    properties: [{ key: "plan", type: "person", operator: "exact", value: ["PRO"] }],
-  }),
-  "a share": question({ series: [{ event: "paid", math: "p90", math_property: "amount" }] }),
-  "several, each with filters": question({
-    series: [
-      {
-        event: "paid",
-        math: "total",
-        properties: [{ key: "amount", type: "event", operator: "gte", value: "50" }],
-      },
-      {
-        event: "",
-        math: "total",
-        properties: [{ key: hostile, type: "event", operator: "is_not", value: ["a", hostile] }],
-      },
-      {
-        event: "",
-        math: "total",
-        properties: [{ key: "amount", type: "event", operator: "is_not_set", value: "is_not_set" }],
-      },
-      {
-        event: "",
-        math: "total",
-        properties: [{ key: hostile, type: "event", operator: "not_icontains", value: "'S" }],
-      },
-      {
-        event: "",
-        math: "total",
-        properties: [{ key: hostile, type: "event", operator: "regex", value: "^[Ab]$" }],
-      },
-    ],
-  }),
-  "a breakdown": question({ breakdown: hostile }),
-  "a breakdown by two properties": question({ breakdown: hostile, secondBreakdown: "size" }),
-  "active persons by two properties": question({
-    series: [{ event: "paid", math: "weekly_active" }],
-    interval: "week",
-    breakdown: hostile,
-    secondBreakdown: "size",
-  }),
-  "a formula": question({
-    series: [
-      { event: "paid", math: "total" },
-      { event: "signed up", math: "dau" },
-    ],
-    formula: "a / B * 100",
-  }),
-  "a formula by two properties": question({
-    series: [
-      { event: "paid", math: "sum", math_property: "amount" },
-      { event: "paid", math: "weekly_active" },
-    ],
-    formula: "(A - B) / B",
-    breakdown: hostile,
-    secondBreakdown: "size",
-    interval: "week",
-  }),
-  "chosen days": question({ range: someDays }),
-  "weekly active persons of chosen days": question({
-    series: [{ event: "paid", math: "weekly_active" }],
-    range: someDays,
-  }),
-};
 
 for (const [name, asked] of Object.entries(trends)) {
   test(`${name}: the statement counts as the trend does`, async () => {
@@ -177,7 +84,7 @@ for (const [name, asked] of Object.entries(trends)) {
         amount === 0 ? [] : [[days[place]!, action?.order ?? 0, ...[value].flat(), amount]],
       ),
     );
-    const found = (await getRows(toStatement(asked, clock))).map((row) => [
+    const found = (await getRows(await toStatement(asked))).map((row) => [
       String(row.period)
         .replace("T", " ")
         .slice(0, asked.interval === "hour" ? 19 : 10),
@@ -197,8 +104,12 @@ test("the statement of a figure returns as many events, and as many persons, as 
   const { results } = await ask<{ results: Trend[] }>(getQuery(asked));
   for (const { data, days, breakdown_value: value } of results) {
     const place = data.indexOf(Math.max(...data));
-    const figure: Figure = { series: 0, day: days[place]!, breakdown: value };
-    const rows = await getRows(personsStatement(asked, figure, clock));
+    const figure: Figure = {
+      series: 0,
+      day: days[place]!,
+      ...(value === undefined ? {} : { breakdown: [value].flat() }),
+    };
+    const rows = await getRows(await personsStatement(asked, figure));
     expect(rows.reduce((sum, { times }) => sum + Number(times), 0)).toBe(data[place]!);
   }
   const pairs = question({ breakdown: hostile, secondBreakdown: "size" });
@@ -207,14 +118,18 @@ test("the statement of a figure returns as many events, and as many persons, as 
   ).results.slice(0, 3)) {
     const place = data.indexOf(Math.max(...data));
     const rows = await getRows(
-      personsStatement(pairs, { series: 0, day: days[place]!, breakdown: value }, clock),
+      await personsStatement(pairs, {
+        series: 0,
+        day: days[place]!,
+        ...(value === undefined ? {} : { breakdown: [value].flat() }),
+      }),
     );
     expect(rows.reduce((sum, { times }) => sum + Number(times), 0)).toBe(data[place]!);
   }
   const persons = trends["unique persons by week"]!;
   const [unique] = (await ask<{ results: Trend[] }>(getQuery(persons))).results;
   const figure: Figure = { series: 0, day: unique!.days[1]! };
-  const rows = await getRows(personsStatement(persons, figure, clock));
+  const rows = await getRows(await personsStatement(persons, figure));
   expect(rows).toHaveLength(unique!.data[1]!);
   expect(new Set(rows.map(({ who }) => who)).size).toBe(rows.length);
 });
@@ -226,15 +141,19 @@ test("behind a number of active persons stand those of the days before", async (
       await ask<{ results: Trend[] }>(getQuery(asked))
     ).results) {
       for (const place of [0, Math.floor(data.length / 2), data.length - 1]) {
-        const figure: Figure = { series: action!.order, day: days[place]!, breakdown: value };
-        expect(await getRows(personsStatement(asked, figure, clock))).toHaveLength(data[place]!);
+        const figure: Figure = {
+          series: action!.order,
+          day: days[place]!,
+          ...(value === undefined ? {} : { breakdown: [value].flat() }),
+        };
+        expect(await getRows(await personsStatement(asked, figure))).toHaveLength(data[place]!);
       }
     }
   }
   const asNumber: InsightDraft = { ...trends["weekly active persons"]!, view: "number" };
   const [whole] = (await ask<{ results: (Trend & { aggregated_value: number })[] }>(getQuery(asNumber)))
     .results;
-  expect(await getRows(personsStatement(asNumber, { series: 0 }, clock))).toHaveLength(
+  expect(await getRows(await personsStatement(asNumber, { series: 0 }))).toHaveLength(
     whole!.aggregated_value,
   );
 });
@@ -253,10 +172,10 @@ test("a funnel's statement, and the persons of each step", async () => {
   const { results } = await ask<{ results: { count: number }[] }>(getQuery(asked));
   const counts = results.map(({ count }) => count);
   expect(counts[2]).toBeGreaterThan(0);
-  const found = await getRows(toStatement(asked, clock));
+  const found = await getRows(await toStatement(asked));
   expect(found.map(({ persons }) => Number(persons))).toEqual(counts);
   for (const [series, count] of counts.entries()) {
-    expect(await getRows(personsStatement(asked, { series }, clock))).toHaveLength(count);
+    expect(await getRows(await personsStatement(asked, { series }))).toHaveLength(count);
   }
 });
 
@@ -280,7 +199,7 @@ for (const [name, asked] of Object.entries(funnels)) {
     const { results } = await ask<{ results: Step[] | Step[][] }>(getQuery(asked));
     const found = (results as Step[][]).flat();
     expect(found.some(({ count, order }) => count > 0 && order === 2)).toBe(true);
-    const rows = (await getRows(toStatement(asked, clock))).map((row) => [
+    const rows = (await getRows(await toStatement(asked))).map((row) => [
       asked.breakdown ? (row[asked.breakdown] ?? "") : undefined,
       row.step,
       Number(row.persons),
@@ -293,8 +212,8 @@ for (const [name, asked] of Object.entries(funnels)) {
         .sort();
     expect(sorted(rows)).toEqual(sorted(wanted));
     for (const { breakdown_value: value, order, count } of found) {
-      const figure: Figure = { series: order, ...(value ? { breakdown: value[0] } : {}) };
-      const persons = await getRows(personsStatement(asked, figure, clock));
+      const figure: Figure = { series: order, ...(value ? { breakdown: value } : {}) };
+      const persons = await getRows(await personsStatement(asked, figure));
       expect([order, value, persons.length]).toEqual([order, value, count]);
     }
   });
@@ -316,7 +235,7 @@ for (const [name, asked] of Object.entries(funnels)) {
         ),
     );
     expect(wanted.length).toBeGreaterThan(5);
-    const rows = (await getRows(toStatement(byDay, clock))).map((row) =>
+    const rows = (await getRows(await toStatement(byDay))).map((row) =>
       JSON.stringify([
         asked.breakdown ? (row[asked.breakdown] ?? "") : undefined,
         String(row.period).slice(0, 10),
@@ -341,7 +260,7 @@ for (const order of ["ordered", "strict", "unordered"]) {
     const { bins, average_conversion_time: average } = results;
     const people = bins.reduce((sum, [, count]) => sum + count, 0);
     expect(people).toBeGreaterThan(2);
-    const rows = (await getRows(toStatement(asked, clock))).map(({ seconds, persons }) => [
+    const rows = (await getRows(await toStatement(asked))).map(({ seconds, persons }) => [
       Number(seconds),
       Number(persons),
     ]) as [number, number][];
@@ -353,7 +272,7 @@ for (const order of ["ordered", "strict", "unordered"]) {
     const width = bins[1]![0] - bins[0]![0];
     for (const [from, count] of bins) {
       const persons = await getRows(
-        personsStatement(asked, { series: 0, seconds: [from, from + width] }, clock),
+        await personsStatement(asked, { series: 0, seconds: [from, from + width] }),
       );
       expect([from, persons.length]).toEqual([from, count]);
     }
@@ -382,7 +301,7 @@ for (const [name, asked] of Object.entries({
     const counted = wanted.filter(({ count }) => count > 0);
     // All events may be of one month.
     expect(counted.length).toBeGreaterThan(asked.period === "Month" ? 0 : 1);
-    const rows = (await getRows(toStatement(asked, clock))).map((row) => ({
+    const rows = (await getRows(await toStatement(asked))).map((row) => ({
       day: String(row.began).slice(0, 10),
       later: Number(row.later),
       count: Number(row.persons),
@@ -391,7 +310,7 @@ for (const [name, asked] of Object.entries({
       lines.map((line) => JSON.stringify(line)).sort();
     expect(sorted(rows)).toEqual(sorted(counted));
     for (const { day, later, count } of [wanted.find((one) => one.count > 0)!, counted.at(-1)!, wanted[1]!]) {
-      const persons = await getRows(personsStatement(asked, { series: 0, day, later }, clock));
+      const persons = await getRows(await personsStatement(asked, { series: 0, day, later }));
       expect([day, later, persons.length]).toEqual([day, later, count]);
     }
   });
@@ -416,7 +335,7 @@ for (const [name, asked] of Object.entries({
       days.flatMap((day, place) => (data[place] ? [{ day, status, count: data[place] }] : [])),
     );
     expect(new Set(wanted.map(({ status }) => status)).size).toBeGreaterThan(1);
-    const rows = (await getRows(toStatement(asked, clock))).map((row) => ({
+    const rows = (await getRows(await toStatement(asked))).map((row) => ({
       day: String(row.period)
         .replace("T", " ")
         .slice(0, asked.interval === "hour" ? 19 : 10),
@@ -428,8 +347,58 @@ for (const [name, asked] of Object.entries({
     for (const status of ["new", "returning", "resurrecting", "dormant"]) {
       const one = wanted.findLast((line) => line.status === status);
       if (one === undefined) continue;
-      const persons = await getRows(personsStatement(asked, { series: 0, day: one.day, status }, clock));
+      const persons = await getRows(await personsStatement(asked, { series: 0, day: one.day, status }));
       expect([status, persons.length]).toEqual([status, Math.abs(one.count)]);
     }
   });
 }
+
+test("a node that wraps the query, fixed ranges, other windows and more operators are printed", async () => {
+  const series = [{ event: "paid", properties: [{ key: "amount", operator: "not_regex", value: "^[1-4]" }] }];
+  const source = { kind: "TrendsQuery", series, dateRange: { date_from: dayAgo(9), date_to: dayAgo(2) } };
+  const node = { kind: "InsightVizNode", source };
+  const { results: trend } = await ask<{ results: { count: number }[] }>(node);
+  const rows = await getRows(await print({ query: node }));
+  expect(trend[0]!.count).toBeGreaterThan(0);
+  expect(rows.reduce((sum, { value }) => sum + Number(value), 0)).toBe(trend[0]!.count);
+
+  const hours = {
+    kind: "FunnelsQuery",
+    series: [{ event: "signed up" }, { event: "paid" }],
+    dateRange: { date_from: "-14d" },
+    funnelsFilter: { funnelWindowInterval: 36, funnelWindowIntervalUnit: "hour" },
+  };
+  const { results } = await ask<{ results: { count: number }[] }>(hours);
+  expect((await getRows(await print({ query: hours }))).map(({ persons }) => Number(persons))).toEqual(
+    results.map(({ count }) => count),
+  );
+});
+
+test("what cannot be printed is rejected with the reason", async () => {
+  const path = `/api/projects/${server.initialized.project.id}/insights/sql/`;
+  const reject = async (body: object) => {
+    const answer = await server.api(path, { method: "POST", body });
+    return [answer.status, ((await answer.json()) as { detail: string }).detail];
+  };
+  const series = [{ event: "paid" }];
+  const trend = { kind: "TrendsQuery", series };
+  expect(await reject({ query: { kind: "StickinessQuery", series } })).toEqual([
+    400,
+    'Queries of kind "StickinessQuery" cannot be printed as SQL.',
+  ]);
+  expect(await reject({ query: trend, select: "persons" })).toEqual([
+    400,
+    "The persons of a figure require `figure`.",
+  ]);
+  expect(await reject({ query: trend, select: "persons", figure: { series: 1 } })).toEqual([
+    400,
+    "The query has no series 1: they start at 0.",
+  ]);
+  expect((await reject({ query: trend, select: "persons", figure: { series: 0, day: "'" } }))[0]).toBe(400);
+  expect(await reject({ query: trend, select: "person_count" })).toEqual([
+    400,
+    'Queries of kind "TrendsQuery" cannot be printed as SQL.',
+  ]);
+  const several = { ...trend, trendsFilter: { formulas: ["A", "A * 2"] } };
+  expect(await reject({ query: several })).toEqual([400, "Several formulas cannot be printed as SQL."]);
+});
