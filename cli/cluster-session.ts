@@ -15,7 +15,7 @@ import { sharedSecret } from "../src/cluster/nodes.ts";
 import { migratePostgres } from "../src/cluster/schema.ts";
 import { StoreReplica } from "../src/cluster/store-replica.ts";
 import { newPayloadKey, writePayloadKey } from "../src/flags/store/payload-key.ts";
-import { openSqlite } from "../src/lib/sqlite/open.ts";
+import { openSqlite } from "../src/lib/sqlite.ts";
 import type { PostgresAddress } from "../src/lib/store-urls.ts";
 import { paths } from "../src/paths.ts";
 import { openPeople, peopleStore } from "../src/persons/open.ts";

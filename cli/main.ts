@@ -1,7 +1,7 @@
 /** Entry point: the engine process, an HTTP worker or a command; each loads only its own part of the program. */
 
 import { unpackRole } from "../src/events/duckdb/native-folder.ts";
-import { lowerProcessPriority } from "../src/lib/priority.ts";
+import { lowerProcessPriority } from "../src/lib/operating-system.ts";
 import { engineProcessKind, sqliteCheckRole, workerProcessKind } from "./subprocess.ts";
 
 // No top-level `await`: compiled bytecode does not support it.

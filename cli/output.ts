@@ -1,10 +1,61 @@
 /** Output of commands: results on standard output, errors in one sentence on standard error, exit status 0, 1 or 2. */
 
+import type { TSchema } from "@sinclair/typebox";
 import { type Command, InvalidArgumentError } from "commander";
 import { AppError, InvalidFieldError, NotFoundError } from "../src/lib/errors.ts";
 import { InvalidSettingError } from "../src/lib/setting-types.ts";
 import { harmless, inOneLine } from "../src/lib/terminal-text.ts";
-import { systemErrorMessage } from "./system-errors.ts";
+
+const causes: Record<string, string> = {
+  EACCES: "Permission was denied",
+  EPERM: "Permission was denied",
+  EROFS: "The file system is read-only",
+  ENOSPC: "The disk is full",
+  EDQUOT: "The disk quota is exceeded",
+  ENOENT: "A file or folder is missing",
+  ENOTDIR: "A part of the path is not a folder",
+  EISDIR: "The path is a folder",
+  EIO: "The disk reports an error",
+  EMFILE: "Too many files are open",
+  SQLITE_READONLY: "The data directory cannot be written",
+  SQLITE_CANTOPEN: "A store cannot be opened",
+  SQLITE_PERM: "A store cannot be opened",
+  SQLITE_FULL: "The disk is full",
+  SQLITE_IOERR: "The disk reports an error",
+  SQLITE_BUSY: "Another process holds the lock of a store",
+  SQLITE_CORRUPT: "A store is corrupt",
+  SQLITE_NOTADB: "A store is corrupt",
+};
+const advice: Record<string, string> = {
+  EACCES: "Run the command as the owner of the files, or fix their permissions.",
+  ENOSPC: "Free disk space, then try again.",
+  SQLITE_BUSY: "Try again.",
+  SQLITE_CORRUPT: "Run `flagkeep doctor`, and restore a backup.",
+};
+const sameAdvice: Record<string, string> = {
+  EPERM: "EACCES",
+  EROFS: "EACCES",
+  SQLITE_READONLY: "EACCES",
+  SQLITE_CANTOPEN: "EACCES",
+  SQLITE_PERM: "EACCES",
+  EDQUOT: "ENOSPC",
+  SQLITE_FULL: "ENOSPC",
+  SQLITE_NOTADB: "SQLITE_CORRUPT",
+};
+
+/** Undefined for other errors. */
+export function systemErrorMessage(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const { code } = error as { code?: unknown };
+  if (typeof code !== "string") return undefined;
+  // SQLITE_READONLY_DIRECTORY and the like are kinds of SQLITE_READONLY.
+  const kind = code.startsWith("SQLITE_") ? code.split("_").slice(0, 2).join("_") : code;
+  const cause = causes[kind];
+  if (cause === undefined) return undefined;
+  const whatToDo = advice[sameAdvice[kind] ?? kind];
+  const sentence = `${cause} (${error.message.replaceAll(/\s+/g, " ")}).`;
+  return whatToDo === undefined ? sentence : `${sentence} ${whatToDo}`;
+}
 
 /** Exit status on success. */
 export const exitDone = 0;
@@ -196,4 +247,25 @@ export function durationFromNow(text: string): Date {
 /** `flagkeep keys create` */
 export function getPath(command: Command): string {
   return command.parent === null ? command.name() : `${getPath(command.parent)} ${command.name()}`;
+}
+
+const shapes = new WeakMap<Command, TSchema>();
+
+/** Adds `--json` with the schema of its output to a command. */
+export function withJson(
+  command: Command,
+  shape: TSchema,
+  description = "print the result as JSON",
+): Command {
+  describeJson(command, shape);
+  return command.option("--json", description);
+}
+
+/** Sets the output schema of a command that defines `--json` itself. */
+export function describeJson(command: Command, shape: TSchema): void {
+  shapes.set(command, shape);
+}
+
+export function getJsonShape(command: Command): TSchema | undefined {
+  return shapes.get(command);
 }

@@ -13,7 +13,7 @@ import type { FlagWriteDeps } from "../src/flags/store/flag-writes.ts";
 import { payloadCipher } from "../src/flags/store/payload-cipher.ts";
 import { assertPayloadKey, openPayloadKey } from "../src/flags/store/payload-key.ts";
 import { AppError, NotFoundError } from "../src/lib/errors.ts";
-import { sqliteVersion } from "../src/lib/sqlite/migrate.ts";
+import { sqliteVersion } from "../src/lib/sqlite.ts";
 import { acquireSharedLock } from "../src/lock.ts";
 import { paths } from "../src/paths.ts";
 import { assertPeoplePresent } from "../src/persons/missing.ts";

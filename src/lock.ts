@@ -10,8 +10,8 @@
 import { Database } from "bun:sqlite";
 import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { cLibrary } from "./lib/c-library.ts";
 import { AppError } from "./lib/errors.ts";
+import { cLibrary } from "./lib/operating-system.ts";
 
 /** Another process uses the data directory. */
 export class DirectoryInUseError extends AppError {

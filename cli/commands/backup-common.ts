@@ -8,10 +8,9 @@ import type { Manifest } from "../../src/backup/manifest.ts";
 import { getS3Settings } from "../../src/backup/s3-access.ts";
 import { backupDestination } from "../../src/config/read.ts";
 import type { Config, SettingName } from "../../src/config/settings.ts";
-import { withJson } from "../json-schema.ts";
-import { formatBytes, parseDuration, printTable } from "../output.ts";
+import { formatBytes, parseDuration, printTable, withJson } from "../output.ts";
+import { TerminalBar } from "../progress.ts";
 import { configFromOptions, withSettings } from "../settings.ts";
-import { TerminalBar } from "../terminal-bar.ts";
 
 const s3Settings = [
   "backup-s3-endpoint",

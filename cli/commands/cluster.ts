@@ -15,8 +15,7 @@ import { AppError } from "../../src/lib/errors.ts";
 import { DateTime, NonNegativeInt, nullable, strictObject } from "../../src/lib/schema.ts";
 import { redactPostgresUrl } from "../../src/lib/store-urls.ts";
 import { HeldBackBy } from "../../src/operate/status-schema.ts";
-import { withJson } from "../json-schema.ts";
-import { formatBytes, parseDuration, print, printJson, printTable, run } from "../output.ts";
+import { formatBytes, parseDuration, print, printJson, printTable, run, withJson } from "../output.ts";
 import { configFromOptions, withSettings, withUnusedDataDir } from "../settings.ts";
 
 const settings = ["postgres-url", "postgres-password-file"] as const;

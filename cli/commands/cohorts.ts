@@ -3,12 +3,11 @@ import { Command } from "commander";
 import { CohortBody } from "../../src/cohorts/api/cohort-schemas.ts";
 import { cohortCommands, listAllCohorts } from "../../src/operations/cohorts.ts";
 import { listAllProjects } from "../../src/operations/projects.ts";
-import { withJson } from "../json-schema.ts";
 import { operationGroup, withCaller } from "../operations/command.ts";
 import { CohortStores } from "../operations/flag-stores.ts";
 import { projectIds } from "../operations/projects.ts";
 import { type CallOptions, withServer } from "../operations/server.ts";
-import { positiveInteger, printJson, printTable, run } from "../output.ts";
+import { positiveInteger, printJson, printTable, run, withJson } from "../output.ts";
 import { withSettings } from "../settings.ts";
 
 type CohortOfProject = Static<typeof CohortBody> & { project_id: number };

@@ -3,8 +3,7 @@ import { Command } from "commander";
 import { NonNegativeInt, strictObject } from "../../src/lib/schema.ts";
 import { Finding } from "../../src/operate/doctor/finding.ts";
 import { runChecks } from "../../src/operate/doctor/run-checks.ts";
-import { withJson } from "../json-schema.ts";
-import { exitFailed, print, printJson, run } from "../output.ts";
+import { exitFailed, print, printJson, run, withJson } from "../output.ts";
 import { configFromOptions, withSettings } from "../settings.ts";
 import { assertInitialized } from "../stores.ts";
 

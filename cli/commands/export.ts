@@ -11,16 +11,15 @@ import {
 import { ExportSummary, validateOutput, writeToFile, writeToStdout } from "../../src/events/export/output.ts";
 import type { ExportPosition } from "../../src/events/export/page.ts";
 import { type RowWriter, rowWriter } from "../../src/events/export/writer.ts";
-import { flagColumns, flagRows } from "../../src/flags/import-export/export-rows.ts";
+import { flagColumns, flagRows } from "../../src/flags/import-export/project-content.ts";
 import { InvalidFieldError } from "../../src/lib/errors.ts";
 import { isRepresentable, parseInstant } from "../../src/lib/timestamp.ts";
 import type { ServerConnection } from "../connection.ts";
 import { engineSessionSettings, openEngineSession, waitForIngestion } from "../engine-session.ts";
-import { withJson } from "../json-schema.ts";
-import { fileName, positiveInteger, printJson, run } from "../output.ts";
+import { fileName, positiveInteger, printJson, run, withJson } from "../output.ts";
+import { TerminalBar } from "../progress.ts";
 import { withSettings } from "../settings.ts";
 import { withProject } from "../stores.ts";
-import { TerminalBar } from "../terminal-bar.ts";
 
 interface ExportOptions {
   project?: number;

@@ -10,11 +10,10 @@ import { isJsonObject, type JsonObject } from "../../src/lib/json/value.ts";
 import { FlagNotFoundError } from "../../src/operations/flag-argument.ts";
 import { listAllFlags } from "../../src/operations/flags.ts";
 import type { Caller } from "../../src/operations/operation.ts";
-import { withJson } from "../json-schema.ts";
 import { confirmHelp, withCaller } from "../operations/command.ts";
 import { FlagStores } from "../operations/flag-stores.ts";
 import { type CallOptions, withServer } from "../operations/server.ts";
-import { positiveInteger } from "../output.ts";
+import { positiveInteger, withJson } from "../output.ts";
 import { withSettings } from "../settings.ts";
 
 export type CommonOptions = CallOptions;

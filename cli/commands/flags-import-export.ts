@@ -15,9 +15,17 @@ import { AppError } from "../../src/lib/errors.ts";
 import { NonNegativeInt, nullable, strictObject } from "../../src/lib/schema.ts";
 import { countCohortMembers } from "../../src/persons/cohort-members.ts";
 import { changeTime } from "../cluster-stores.ts";
-import { describeJson, withJson } from "../json-schema.ts";
 import { confirmHelp } from "../operations/command.ts";
-import { exitFailed, fileName, positiveInteger, print, printJson, run } from "../output.ts";
+import {
+  describeJson,
+  exitFailed,
+  fileName,
+  positiveInteger,
+  print,
+  printJson,
+  run,
+  withJson,
+} from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { creatingAuthor, creatorHelp, type ProjectStores, withProject } from "../stores.ts";
 import { omittedLine, turnedOffLine } from "./flags-common.ts";

@@ -2,7 +2,7 @@
 
 import { type Static, Type } from "@sinclair/typebox";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { ScheduledBody } from "../../src/flags/api/scheduled-change-body.ts";
+import { ScheduledBody } from "../../src/flags/api/flag-schemas.ts";
 import type { FlagAnswer } from "../../src/flags/fields.ts";
 import { getRolloutSteps, parsePercentages, rolloutStepsMax } from "../../src/flags/rules/shared-rules.ts";
 import { getGroups } from "../../src/flags/rules/types.ts";

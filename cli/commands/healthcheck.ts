@@ -8,8 +8,7 @@ import { isInUse } from "../../src/lock.ts";
 import type { Status } from "../../src/operate/status-schema.ts";
 import { paths } from "../../src/paths.ts";
 import { callControl } from "../../src/rpc/control.ts";
-import { withJson } from "../json-schema.ts";
-import { exitDone, print, printJson, run } from "../output.ts";
+import { exitDone, print, printJson, run, withJson } from "../output.ts";
 import { getDataDir, withSettings } from "../settings.ts";
 
 class NotReadyError extends AppError {

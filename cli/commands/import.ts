@@ -17,9 +17,17 @@ import { AppError } from "../../src/lib/errors.ts";
 import { paths } from "../../src/paths.ts";
 import { type ServerConnection, ServerUnreachableError } from "../connection.ts";
 import { engineSessionSettings, openEngineSession } from "../engine-session.ts";
-import { withJson } from "../json-schema.ts";
 import { confirmHelp } from "../operations/command.ts";
-import { exitFailed, fileName, positiveInteger, print, printJson, run, wholeNumber } from "../output.ts";
+import {
+  exitFailed,
+  fileName,
+  positiveInteger,
+  print,
+  printJson,
+  run,
+  wholeNumber,
+  withJson,
+} from "../output.ts";
 import { Progress } from "../progress.ts";
 import { getDataDir, withSettings } from "../settings.ts";
 import { creatorHelp, getCreator, withProject } from "../stores.ts";

@@ -9,8 +9,7 @@ import { paths } from "../../src/paths.ts";
 import { assertNoEvents, openDataDirectory } from "../../src/serve/data-directory.ts";
 import { consoleSettings, ownerLink } from "../console-link.ts";
 import { commandName } from "../data-dir.ts";
-import { withJson } from "../json-schema.ts";
-import { print, printJson, run } from "../output.ts";
+import { print, printJson, run, withJson } from "../output.ts";
 import { configFromOptions, getDataDir, optionHelp, withSettings } from "../settings.ts";
 
 const InitResult = strictObject({

@@ -5,9 +5,9 @@ import { Command } from "commander";
 import { KeyBody, KeyWithValueBody, keyBody } from "../../src/accounts/api/key-schemas.ts";
 import { listKeys } from "../../src/accounts/personal-keys.ts";
 import { listUsers } from "../../src/accounts/users.ts";
-import { toApiTimeOrNull } from "../../src/lib/api-time.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { nullable } from "../../src/lib/schema.ts";
+import { toApiTimeOrNull } from "../../src/lib/time.ts";
 import type { Caller } from "../../src/operations/operation.ts";
 import {
   createPersonalKey,
@@ -17,10 +17,18 @@ import {
 } from "../../src/operations/personal-keys.ts";
 import { listAllProjects } from "../../src/operations/projects.ts";
 import { getCurrentUser } from "../../src/operations/users.ts";
-import { withJson } from "../json-schema.ts";
 import { withCaller } from "../operations/command.ts";
 import { type CallOptions, getServer, withServer } from "../operations/server.ts";
-import { collect, durationFromNow, positiveInteger, print, printJson, printTable, run } from "../output.ts";
+import {
+  collect,
+  durationFromNow,
+  positiveInteger,
+  print,
+  printJson,
+  printTable,
+  run,
+  withJson,
+} from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { AmbiguousSelectorError, withMetadata } from "../stores.ts";
 

@@ -15,8 +15,7 @@ import {
 } from "../../src/operate/migrate-events.ts";
 import { paths } from "../../src/paths.ts";
 import { engineSessionSettings, openEngineSession, waitForIngestion } from "../engine-session.ts";
-import { withJson } from "../json-schema.ts";
-import { print, printJson, run } from "../output.ts";
+import { print, printJson, run, withJson } from "../output.ts";
 import { configFromOptions, withSettings } from "../settings.ts";
 import { assertInitialized } from "../stores.ts";
 import { EntriesProgress } from "./rebuild.ts";

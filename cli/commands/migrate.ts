@@ -1,8 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Command } from "commander";
 import { SchemaVersion, schemaVersions } from "../../src/backup/schema-versions.ts";
-import { withJson } from "../json-schema.ts";
-import { exitFailed, printJson, printTable, run } from "../output.ts";
+import { exitFailed, printJson, printTable, run, withJson } from "../output.ts";
 import { getDataDir, withSettings } from "../settings.ts";
 import { assertInitialized } from "../stores.ts";
 

@@ -8,10 +8,9 @@ import { PersonBody } from "../../src/persons/api/person-schemas.ts";
 import { Deletion } from "../../src/persons/deletion.ts";
 import type { DeletePerson } from "../../src/serve/person-deletion.ts";
 import { engineSessionSettings, openEngineSession } from "../engine-session.ts";
-import { withJson } from "../json-schema.ts";
 import { operationCommand, withCaller } from "../operations/command.ts";
 import { type CallOptions, getServer, withServer } from "../operations/server.ts";
-import { positiveInteger, print, printJson, run } from "../output.ts";
+import { positiveInteger, print, printJson, run, withJson } from "../output.ts";
 import { configFromOptions, withSettings } from "../settings.ts";
 import { assertInitialized, withProject } from "../stores.ts";
 

@@ -20,11 +20,10 @@ import {
 } from "../../src/operations/projects.ts";
 import type { PersonReader } from "../../src/persons/person-reader.ts";
 import { changeTime } from "../cluster-stores.ts";
-import { withJson } from "../json-schema.ts";
 import { withCaller } from "../operations/command.ts";
 import { LocalStores } from "../operations/local-stores.ts";
 import { type CallOptions, getServer, withServer } from "../operations/server.ts";
-import { parseDuration, positiveInteger, print, printJson, printTable, run } from "../output.ts";
+import { parseDuration, positiveInteger, print, printJson, printTable, run, withJson } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { osUserAuthor, resolveProject, resolveProjects, withMetadata } from "../stores.ts";
 

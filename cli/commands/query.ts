@@ -6,8 +6,7 @@ import { QueryResult, rowsDefault, rowsMax } from "../../src/events/query/run-qu
 import { InvalidFieldError } from "../../src/lib/errors.ts";
 import { chartLines } from "../charts.ts";
 import { engineSessionSettings, openEngineSession, waitForIngestion } from "../engine-session.ts";
-import { withJson } from "../json-schema.ts";
-import { fileName, positiveInteger, print, printJson, printTable, run } from "../output.ts";
+import { fileName, positiveInteger, print, printJson, printTable, run, withJson } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { withProject } from "../stores.ts";
 

@@ -2,11 +2,10 @@ import { Command } from "commander";
 import { Rebuilt, rebuildEventStore } from "../../src/backup/recovery/rebuild.ts";
 import { getS3Settings } from "../../src/backup/s3-access.ts";
 import { openSource } from "../../src/backup/source.ts";
-import { withJson } from "../json-schema.ts";
-import { fileName, print, printJson, run } from "../output.ts";
+import { fileName, print, printJson, run, withJson } from "../output.ts";
+import { TerminalBar } from "../progress.ts";
 import { configFromOptions, withSettings } from "../settings.ts";
 import { assertInitialized } from "../stores.ts";
-import { TerminalBar } from "../terminal-bar.ts";
 import { getKeys, sourceSettings } from "./backup-common.ts";
 
 interface RebuildOptions {

@@ -1,9 +1,8 @@
 import { resolve } from "node:path";
 import { Command } from "commander";
-import { Scrub } from "../../src/operate/scrub/last-scrub.ts";
+import { Scrub } from "../../src/operate/scrub/schedule.ts";
 import { scrub as scrubData } from "../../src/operate/scrub/scrub.ts";
-import { withJson } from "../json-schema.ts";
-import { exitFailed, formatBytes, print, printJson, run } from "../output.ts";
+import { exitFailed, formatBytes, print, printJson, run, withJson } from "../output.ts";
 import { configFromOptions, withSettings } from "../settings.ts";
 import { assertInitialized } from "../stores.ts";
 import { withProgress } from "./backup-common.ts";

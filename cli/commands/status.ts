@@ -8,8 +8,7 @@ import type { RetentionState } from "../../src/operate/retention.ts";
 import { currentStatus } from "../../src/operate/status.ts";
 import { Status } from "../../src/operate/status-schema.ts";
 import { paths } from "../../src/paths.ts";
-import { withJson } from "../json-schema.ts";
-import { formatBytes, formatDuration, print, printJson, printTable, run } from "../output.ts";
+import { formatBytes, formatDuration, print, printJson, printTable, run, withJson } from "../output.ts";
 import { getDataDir, withSettings } from "../settings.ts";
 import { assertInitialized } from "../stores.ts";
 

@@ -9,7 +9,6 @@ import { Status } from "../../src/operate/status-schema.ts";
 import { paths } from "../../src/paths.ts";
 import { callControl } from "../../src/rpc/control.ts";
 import { spark } from "../charts.ts";
-import { withJson } from "../json-schema.ts";
 import {
   exitDone,
   formatBytes,
@@ -18,6 +17,7 @@ import {
   printJson,
   run,
   tableLines,
+  withJson,
 } from "../output.ts";
 import { getDataDir, withSettings } from "../settings.ts";
 import { assertInitialized, resolveProjects, withMetadata } from "../stores.ts";

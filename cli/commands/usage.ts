@@ -4,11 +4,10 @@ import { InvalidFieldError } from "../../src/lib/errors.ts";
 import { NonNegativeInt, strictObject } from "../../src/lib/schema.ts";
 import { countUsage, type UsageBody } from "../../src/operations/ingestion.ts";
 import { listAllProjects } from "../../src/operations/projects.ts";
-import { withJson } from "../json-schema.ts";
 import { withCaller } from "../operations/command.ts";
 import { projectIds } from "../operations/projects.ts";
 import { type CallOptions, withServer } from "../operations/server.ts";
-import { positiveInteger, printJson, printTable, run } from "../output.ts";
+import { positiveInteger, printJson, printTable, run, withJson } from "../output.ts";
 import { withSettings } from "../settings.ts";
 
 interface Options extends CallOptions {

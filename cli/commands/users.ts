@@ -14,8 +14,7 @@ import {
 import { DateTime, strictObject } from "../../src/lib/schema.ts";
 import { changeTime } from "../cluster-stores.ts";
 import { assertConsole, consoleSettings, getConsoleUrl } from "../console-link.ts";
-import { withJson } from "../json-schema.ts";
-import { print, printJson, printTable, run } from "../output.ts";
+import { print, printJson, printTable, run, withJson } from "../output.ts";
 import { configFromOptions, withSettings } from "../settings.ts";
 import { osUserAuthor, resolveOrganization, withMetadata } from "../stores.ts";
 

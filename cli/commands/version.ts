@@ -1,7 +1,6 @@
 import { Command } from "commander";
 import { Versions, versions } from "../../src/version.ts";
-import { withJson } from "../json-schema.ts";
-import { print, printJson, run } from "../output.ts";
+import { print, printJson, run, withJson } from "../output.ts";
 import { withUnusedDataDir } from "../settings.ts";
 
 export const version = withJson(

@@ -5,8 +5,7 @@ import { isoFromMicros } from "../../src/lib/time.ts";
 import type { UnknownKey } from "../../src/operate/unknown-keys.ts";
 import { listWarnings } from "../../src/persons/warnings.ts";
 import { callControl } from "../../src/rpc/control.ts";
-import { withJson } from "../json-schema.ts";
-import { positiveInteger, printJson, printTable, run } from "../output.ts";
+import { positiveInteger, printJson, printTable, run, withJson } from "../output.ts";
 import { getDataDir, withSettings } from "../settings.ts";
 import { resolveProjects, withMetadata, withPeople } from "../stores.ts";
 

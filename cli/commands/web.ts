@@ -6,8 +6,7 @@ import type { Json, JsonObject } from "../../src/lib/json/value.ts";
 import { nullable, strictObject } from "../../src/lib/schema.ts";
 import type { ServerConnection } from "../connection.ts";
 import { engineSessionSettings, openEngineSession, waitForIngestion } from "../engine-session.ts";
-import { withJson } from "../json-schema.ts";
-import { positiveInteger, print, printJson, printTable, run } from "../output.ts";
+import { positiveInteger, print, printJson, printTable, run, withJson } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { withProject } from "../stores.ts";
 

@@ -8,11 +8,10 @@ import type { AddressRules } from "../../src/operate/webhooks/address.ts";
 import type { WebhookRecord } from "../../src/operations/webhook-schemas.ts";
 import { listAllWebhooks, updateOneWebhook, webhookOperations } from "../../src/operations/webhooks.ts";
 import { paths } from "../../src/paths.ts";
-import { withJson } from "../json-schema.ts";
 import { findByArgument, operationGroup, withCaller } from "../operations/command.ts";
 import { LocalStores } from "../operations/local-stores.ts";
 import { type CallOptions, withServer } from "../operations/server.ts";
-import { positiveInteger, print, printJson, run } from "../output.ts";
+import { positiveInteger, print, printJson, run, withJson } from "../output.ts";
 import { getDataDir, getSetting, withSettings } from "../settings.ts";
 
 /** Dependencies of webhook operations. */

@@ -13,7 +13,6 @@ import {
   otherMembers,
   pathMembers,
 } from "../../src/operations/operation.ts";
-import { withJson } from "../json-schema.ts";
 import {
   collect,
   fileName,
@@ -23,6 +22,7 @@ import {
   printTable,
   run,
   wholeNumber,
+  withJson,
 } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { creatorHelp } from "../stores.ts";

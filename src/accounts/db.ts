@@ -7,8 +7,15 @@
 import type { Database, Statement } from "bun:sqlite";
 import { sql } from "drizzle-orm";
 import { AppError, firstLine } from "../lib/errors.ts";
-import { type Migration, migrate } from "../lib/sqlite/migrate.ts";
-import { type OpenOptions, openSqlite, type Sqlite, type Transaction, tx } from "../lib/sqlite/open.ts";
+import {
+  type Migration,
+  migrate,
+  type OpenOptions,
+  openSqlite,
+  type Sqlite,
+  type Transaction,
+  tx,
+} from "../lib/sqlite.ts";
 import initialSql from "./migrations/001-initial.sql" with { type: "text" };
 import experimentSetSql from "./migrations/002-experiment-set.sql" with { type: "text" };
 import sessionsSql from "./migrations/003-sessions.sql" with { type: "text" };

@@ -6,10 +6,9 @@ import type { JsonObject } from "../lib/json/value.ts";
 import { type Author, changesBetween, recordActivity } from "./activity.ts";
 import { bumpRevision, type MetadataDb, type MetadataTx, type Reading } from "./db.ts";
 import { hashOfKey, maskOfKey, newPersonalKey } from "./key-formats.ts";
-import { isWithin, type KeyRestrictions } from "./limits.ts";
+import { checkScopes, isWithin, type KeyRestrictions } from "./limits.ts";
 import { getOrganizations } from "./organizations.ts";
 import { organization, personalKey, project, session, setupLink, user } from "./schema.ts";
-import { checkScopes } from "./scopes.ts";
 import { countKeys, findUserByEmail, getLevel, type User } from "./users.ts";
 
 export interface PersonalKey {

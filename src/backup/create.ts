@@ -10,30 +10,80 @@ import { createReadStream, existsSync, mkdirSync, readdirSync, statSync } from "
 import { mkdir, open, rename } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { Readable } from "node:stream";
+import { EngineClient, EngineUnavailableError } from "../engine/client.ts";
 import { setNativeFolder } from "../events/duckdb/native-folder.ts";
 import { pruneArchive } from "../journal/archive.ts";
 import { syncFolder } from "../journal/disk.ts";
 import { lanes } from "../journal/segment.ts";
 import { AppError } from "../lib/errors.ts";
-import { lowerProcessPriority } from "../lib/priority.ts";
+import { lowerProcessPriority } from "../lib/operating-system.ts";
 import { deleteIncrementally } from "../lib/remove-files.ts";
+import { acquireStoresLock, DirectoryInUseError, type Lock } from "../lock.ts";
 import { paths } from "../paths.ts";
+import { controlSocketName } from "../rpc/control.ts";
 import { assertChunks, uploadChunks } from "./chunks.ts";
-import { describeSnapshot } from "./describe.ts";
+import { describeSnapshot, verifyBackup } from "./describe.ts";
 import { backupName, type Destination, type WrittenFile } from "./destination.ts";
-import { assertDiskSpace, type FreeSpace } from "./disk-space.ts";
 import { BackupCorruptError, BackupRunningError, DestinationError, SnapshotError } from "./errors.ts";
-import { HashedFile } from "./hashed-file.ts";
 import { type BackupKeys, InvalidBackupKeyError } from "./keys.ts";
 import { recordBackup, recordFailure } from "./last-backup.ts";
 import { type Manifest, unpackedBytes } from "./manifest.ts";
-import { createSnapshot } from "./snapshot.ts";
+import { type CheckpointHolder, createSnapshot } from "./snapshot.ts";
 import { fileSource } from "./source.ts";
-import { withQuiescedStores } from "./stores-access.ts";
-import { verifyBackup } from "./verify.ts";
 import { openRestored } from "./verify-restored.ts";
 import { withWorkFolder } from "./work-folder.ts";
-import { writeBackupFile } from "./write-file.ts";
+import { assertDiskSpace, type FreeSpace, HashedFile, writeBackupFile } from "./write-file.ts";
+
+/** How long to wait for a starting engine. */
+const engineStartMs = 20_000;
+
+/**
+ * The working directory becomes the data directory: the engine's socket name is relative.
+ *
+ * @throws {DirectoryInUseError}    another command uses the stores.
+ * @throws {EngineUnavailableError} a server is running, but its engine does not respond.
+ */
+async function withQuiescedStores<Result>(
+  dataDir: string,
+  work: (holder: CheckpointHolder | undefined) => Promise<Result>,
+): Promise<Result> {
+  process.chdir(dataDir);
+  let lock: Lock;
+  try {
+    lock = await acquireStoresLock(paths(dataDir), dataDir);
+  } catch (error) {
+    if (!(error instanceof DirectoryInUseError)) throw error;
+    return await work(engineHolder(error));
+  }
+  try {
+    return await work(undefined);
+  } finally {
+    lock.release();
+  }
+}
+
+function engineHolder(inUse: DirectoryInUseError): CheckpointHolder {
+  const engine = new EngineClient();
+  return {
+    async start(ms) {
+      try {
+        await engine.requestWithRetry("holdCheckpoints", { ms, checkpointFirst: true }, engineStartMs);
+      } catch (error) {
+        const isOther = error instanceof EngineUnavailableError && !existsSync(controlSocketName);
+        throw isOther ? inUse : error;
+      }
+    },
+    hold: (ms) => engine.ask("holdCheckpoints", { ms }).then(nothing, unlessDeleted),
+    release: () => engine.ask("holdCheckpoints", { ms: 0 }).then(nothing, unlessDeleted),
+  };
+}
+
+function nothing(): void {}
+
+/** The hold ends with its engine: if the next engine writes the file, the headers show it. */
+function unlessDeleted(error: unknown): void {
+  if (!(error instanceof EngineUnavailableError)) throw error;
+}
 
 export type BackupStep = "snapshot" | "pack" | "verify" | "send";
 

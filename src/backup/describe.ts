@@ -1,7 +1,8 @@
-/** Creates the manifest of a snapshot: versions, positions, counts, and the hash of every part. */
+/** Describes and verifies backups. */
 
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { readEventsVersion, withEventFile } from "../events/duckdb/database.ts";
 import {
@@ -11,6 +12,7 @@ import {
   readableAfterCorruption,
   scanSegment,
 } from "../journal/segment.ts";
+import { deleteIncrementally } from "../lib/remove-files.ts";
 import { paths } from "../paths.ts";
 import { loadedExternally } from "../persons/external-events.ts";
 import { openPeople } from "../persons/open.ts";
@@ -18,9 +20,13 @@ import { laneCursors } from "../persons/reader.ts";
 import { versions } from "../version.ts";
 import { countEvents, countStores } from "./counts.ts";
 import { SnapshotError } from "./errors.ts";
-import { backupFormat, type Manifest, type Part } from "./manifest.ts";
-import { schemaVersions } from "./schema-versions.ts";
-import { readPart } from "./write-file.ts";
+import { BackupKeys } from "./keys.ts";
+import { backupFormat, type Manifest, type Part, unpackedBytes } from "./manifest.ts";
+import { unpackFrom } from "./read-file.ts";
+import { assertKnownSchemas, schemaVersions } from "./schema-versions.ts";
+import type { BackupSource } from "./source.ts";
+import { openRestored } from "./verify-restored.ts";
+import { assertDiskSpace, type FreeSpace, readPart } from "./write-file.ts";
 
 /**
  * @param folder a snapshot. @param createdAt a time before the snapshot: it contains everything acknowledged by then.
@@ -104,4 +110,48 @@ async function getHash(path: string, bytes: number): Promise<string> {
   const hash = createHash("sha256");
   if (bytes > 0) for await (const chunk of readPart(path, bytes)) hash.update(chunk);
   return hash.digest("hex");
+}
+
+export interface VerifyOptions {
+  /** Parent of the temporary folder; DuckDB's library must be set up. */
+  workFolder: string;
+  /** Decrypt the backup; absent: it is not encrypted. */
+  keys?: BackupKeys;
+  onProgress?: (done: number, total: number) => void;
+  getFreeSpace?: FreeSpace;
+}
+
+/**
+ * @returns the manifest of a restorable backup.
+ * @throws {BackupCorruptError} @throws {BackupFromNewerVersionError} @throws {DiskSpaceError}
+ */
+export async function verifyBackup(source: BackupSource, options: VerifyOptions): Promise<Manifest> {
+  const { workFolder, onProgress, getFreeSpace: getSpace } = options;
+  const folder = join(workFolder, `verify-${crypto.randomUUID()}`);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  try {
+    let done = 0;
+    let total = 0;
+    const manifest = await unpackFrom(
+      source,
+      options.keys ?? BackupKeys.none,
+      folder,
+      async (manifest) => {
+        assertKnownSchemas(manifest);
+        total = unpackedBytes(manifest);
+        await assertDiskSpace(workFolder, total * 1.1, getSpace);
+      },
+      {
+        isTemporary: true,
+        onBytes: (bytes) => {
+          done += bytes;
+          onProgress?.(done, total);
+        },
+      },
+    );
+    await openRestored(folder, manifest, true);
+    return manifest;
+  } finally {
+    await deleteIncrementally(folder);
+  }
 }

@@ -5,10 +5,9 @@ import { mkdir, open, rename, rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import type { S3File } from "bun";
 import { syncFolder } from "../journal/disk.ts";
-import { onInterrupt } from "../lib/interrupt.ts";
+import { onInterrupt } from "../lib/cancellation.ts";
 import { isFileLocation } from "../lib/store-urls.ts";
 import { DestinationError } from "./errors.ts";
-import { HashedFile } from "./hashed-file.ts";
 import {
   type S3Location,
   type S3Options,
@@ -18,6 +17,7 @@ import {
   sendS3Request,
 } from "./s3-access.ts";
 import { type BackupSource, fileSource, objectSource } from "./source.ts";
+import { HashedFile } from "./write-file.ts";
 
 export interface WrittenFile {
   path: string;

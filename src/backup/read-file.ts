@@ -14,11 +14,10 @@ import { syncFolder } from "../journal/disk.ts";
 import { manifestOfIndex } from "./chunk-index.ts";
 import { openChunks } from "./chunks.ts";
 import { BackupCorruptError } from "./errors.ts";
-import { HashedFile } from "./hashed-file.ts";
 import { ageMagic, type BackupKeys } from "./keys.ts";
 import { type Manifest, manifestName, type Part, parseManifest } from "./manifest.ts";
 import type { BackupSource } from "./source.ts";
-import { endBytes, parseEndFrame } from "./write-file.ts";
+import { endBytes, HashedFile, parseEndFrame } from "./write-file.ts";
 
 type Bytes = AsyncIterable<Uint8Array>;
 

@@ -4,20 +4,19 @@ import { existsSync, realpathSync, rmSync } from "node:fs";
 import { chmod, mkdir, rm } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
 import { setNativeFolder } from "../events/duckdb/native-folder.ts";
-import { onInterrupt } from "../lib/interrupt.ts";
+import { onInterrupt } from "../lib/cancellation.ts";
 import { acquireLock, acquireStoresLock, type Lock, lockFolder } from "../lock.ts";
 import { paths } from "../paths.ts";
-import { assertDiskSpace, type FreeSpace } from "./disk-space.ts";
 import { TargetNotEmptyError } from "./errors.ts";
 import { BackupKeys } from "./keys.ts";
-import { recordBackup } from "./last-backup.ts";
+import { recordBackup, recordRestore } from "./last-backup.ts";
 import { type Manifest, unpackedBytes } from "./manifest.ts";
 import { unpackFrom } from "./read-file.ts";
-import { recordRestore } from "./restore-marker.ts";
 import { assertKnownSchemas } from "./schema-versions.ts";
 import { type BackupSource, openSource } from "./source.ts";
 import { getEntries, planSwap, removeLeftovers, type SwapPlan, swap } from "./swap.ts";
 import { openRestored } from "./verify-restored.ts";
+import { assertDiskSpace, type FreeSpace } from "./write-file.ts";
 
 export interface RestoreOptions {
   /** Restores over a non-empty directory, which is kept under another name. */

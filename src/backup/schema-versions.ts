@@ -6,7 +6,7 @@ import { metadataSchemaVersion } from "../accounts/db.ts";
 import { eventsSchemaVersion, readEventsVersion } from "../events/duckdb/database.ts";
 import { setNativeFolder } from "../events/duckdb/native-folder.ts";
 import { NonNegativeInt, nullable, strictObject } from "../lib/schema.ts";
-import { sqliteVersion } from "../lib/sqlite/migrate.ts";
+import { sqliteVersion } from "../lib/sqlite.ts";
 import { paths } from "../paths.ts";
 import { peopleSchemaVersion } from "../persons/open.ts";
 import { callControl } from "../rpc/control.ts";

@@ -19,7 +19,7 @@ import { firstOfFileName, lanes } from "../journal/segment.ts";
 import { deleteIncrementally } from "../lib/remove-files.ts";
 import { paths } from "../paths.ts";
 import { SnapshotError } from "./errors.ts";
-import { HashedFile } from "./hashed-file.ts";
+import { HashedFile } from "./write-file.ts";
 
 /** The process that has the event store open. */
 export interface CheckpointHolder {

@@ -9,7 +9,7 @@ import { accessSync, constants, existsSync, readdirSync, readFileSync, realpathS
 import { chmod, mkdir, rename, rm, rmdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { syncFolder } from "../journal/disk.ts";
-import { onInterrupt } from "../lib/interrupt.ts";
+import { onInterrupt } from "../lib/cancellation.ts";
 import { acquireLock, DirectoryInUseError } from "../lock.ts";
 import { paths } from "../paths.ts";
 

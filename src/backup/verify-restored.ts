@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { openMetadata } from "../accounts/metadata.ts";
 import { openEventDatabase } from "../events/duckdb/database.ts";
 import { type Lane, scanSegment } from "../journal/segment.ts";
-import { problemLine } from "../lib/sqlite/check.ts";
+import { problemLine } from "../lib/sqlite.ts";
 import { paths } from "../paths.ts";
 import { openPeople } from "../persons/open.ts";
 import { countEvents, countStores, getDifference } from "./counts.ts";

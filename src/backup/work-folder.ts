@@ -2,7 +2,7 @@
 
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { onInterrupt } from "../lib/interrupt.ts";
+import { onInterrupt } from "../lib/cancellation.ts";
 import { type PendingDeletion, unlinkIncrementally } from "../lib/remove-files.ts";
 import { acquireLock, DirectoryInUseError, type Lock } from "../lock.ts";
 import { paths } from "../paths.ts";

@@ -1,22 +1,71 @@
-/**
- * Writes a backup: a zstd-compressed tar archive of a manifest and the parts it names.
- *
- *   zstd( manifest.json, flagkeep.sqlite, … )  skippable zstd frame: length and SHA-256 of everything before
- *
- * `tar --zstd -xf` unpacks it. The last frame covers every byte of the file, the hashes of the parts identify a corrupt
- * one.
- */
+/** Writes files of backups: after a check of the free space, hashed, and without disturbing the journal. */
 
-import { createReadStream } from "node:fs";
-import { open } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { createReadStream, mkdirSync } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { constants, createZstdCompress } from "node:zlib";
 import { createTarPacker } from "modern-tar";
-import { HashedFile } from "./hashed-file.ts";
+import { systemDisk } from "../journal/disk.ts";
+import { DiskSpaceError } from "./errors.ts";
 import { type Manifest, manifestName } from "./manifest.ts";
 
-const chunkBytes = 1024 * 1024;
+/**
+ * `paced`: synced in small steps, with the disk idle half of the time. `temporary`: deleted soon; the first bytes need
+ * not reach the disk at all. Then paced. `fast`: no concurrent latency-sensitive work.
+ */
+export type WriteManner = "paced" | "temporary" | "fast";
+
+const KiB = 1024;
+/** The journal waits for a write in progress: 1 MiB makes its syncs four times as long, 128 KiB adds a tenth. */
+const chunkBytes = { paced: 128 * KiB, temporary: 128 * KiB, fast: 32 * 1024 * KiB };
+
+/** Bytes of temporary files written without a sync; the first sync writes them all, while the journal waits. */
+const unpacedBytesMax = 4 * 1024 * KiB;
+let unpacedBytes = 0;
+
+/** Appends to a file and hashes everything written. The opener syncs the last bytes. */
+export class HashedFile {
+  private readonly hash = createHash("sha256");
+  private bytes = 0;
+  private unsynced = 0;
+
+  constructor(
+    private readonly file: FileHandle,
+    private readonly manner: WriteManner,
+  ) {}
+
+  async write(chunk: Uint8Array): Promise<void> {
+    this.hash.update(chunk);
+    for (let done = 0; done < chunk.length; ) {
+      const part = chunk.subarray(done, done + chunkBytes[this.manner] - this.unsynced);
+      const { bytesWritten } = await this.file.write(part);
+      done += bytesWritten;
+      this.bytes += bytesWritten;
+      await this.written(bytesWritten);
+    }
+  }
+
+  private async written(bytes: number): Promise<void> {
+    if (this.manner === "temporary" && unpacedBytes < unpacedBytesMax) {
+      unpacedBytes += bytes;
+      return;
+    }
+    this.unsynced += bytes;
+    if (this.unsynced < chunkBytes[this.manner]) return;
+    this.unsynced = 0;
+    const start = performance.now();
+    await this.file.datasync();
+    if (this.manner !== "fast") await Bun.sleep(performance.now() - start);
+  }
+
+  result(): { bytes: number; sha256: string } {
+    return { bytes: this.bytes, sha256: this.hash.copy().digest("hex") };
+  }
+}
+
+const readBytes = 1024 * 1024;
 
 const skippableMagic = 0x184d2a5e;
 const endPattern = /^flagkeep backup end (\d{20}) ([0-9a-f]{64})\n$/;
@@ -98,5 +147,26 @@ export async function writeBackupFile(
 
 /** The first bytes of a file, in chunks that belong to the reader. */
 export function readPart(path: string, bytes: number): AsyncIterable<Uint8Array<ArrayBuffer>> {
-  return createReadStream(path, { end: bytes - 1, highWaterMark: chunkBytes }) as never;
+  return createReadStream(path, { end: bytes - 1, highWaterMark: readBytes }) as never;
+}
+
+/** Free and total bytes of a folder's disk; tests inject another disk. */
+export type FreeSpace = (folder: string) => Promise<{ freeBytes: number; totalBytes: number }>;
+
+/** Includes DuckDB's library, which is unpacked next to the stores. */
+const marginBytes = 128 * 1024 * 1024;
+
+/** @throws {DiskSpaceError} too little space on the disk of the folder, which is created when missing. */
+export async function assertDiskSpace(
+  folder: string,
+  bytes: number,
+  spaceOf: FreeSpace = systemDisk.space,
+  reserveBytes = 0,
+): Promise<void> {
+  // Synchronous: an asynchronous mkdir could run after an interrupted command has cleaned up.
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const { freeBytes, totalBytes } = await spaceOf(folder);
+  // Like the journal's reserve: at most 5% of the disk.
+  const needed = bytes + Math.max(marginBytes, Math.min(reserveBytes, totalBytes * 0.05));
+  if (freeBytes < needed) throw new DiskSpaceError(folder, needed, freeBytes);
 }

@@ -2,7 +2,7 @@
 
 import type { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
-import { patientClient } from "../lib/sqlite/open.ts";
+import { patientClient } from "../lib/sqlite.ts";
 
 /** Marks a file as a replica, at a revision. */
 export function markAsReplica(client: Database, revision = 0, commitId: string | null = null): void {

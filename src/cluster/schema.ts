@@ -1,6 +1,6 @@
 /** The schema `flagkeep` in PostgreSQL, migrated by the first node that starts with a newer version. */
 
-import { NewerDataVersionError } from "../lib/sqlite/migrate.ts";
+import { NewerDataVersionError } from "../lib/sqlite.ts";
 import { type Postgres, PostgresRejectedError, PostgresUnreachableError } from "./connection.ts";
 import initialSql from "./migrations/001-initial.sql" with { type: "text" };
 import changeTimeSql from "./migrations/002-change-time.sql" with { type: "text" };

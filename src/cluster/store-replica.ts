@@ -5,10 +5,9 @@
  */
 
 import type { Database } from "bun:sqlite";
+import { Semaphore } from "../lib/concurrency.ts";
 import { OperatorActionError } from "../lib/errors.ts";
-import { Semaphore } from "../lib/semaphore.ts";
-import { type Migration, migrate, NewerDataVersionError } from "../lib/sqlite/migrate.ts";
-import { openSqlite } from "../lib/sqlite/open.ts";
+import { type Migration, migrate, NewerDataVersionError, openSqlite } from "../lib/sqlite.ts";
 import { compactCommits, pruneOld, type StoreName, sendCommit } from "./commits.ts";
 import { ChangeInProgressError, type Postgres, type Transaction } from "./connection.ts";
 import { assertLeaseHeld, type Lease } from "./lease.ts";

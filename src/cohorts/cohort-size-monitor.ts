@@ -4,7 +4,7 @@ import { and, asc, eq, isNotNull, notExists, or, sql } from "drizzle-orm";
 import type { MetadataTx } from "../accounts/db.ts";
 import type { Metadata } from "../accounts/metadata.ts";
 import { cohort, cohortSize } from "../accounts/schema.ts";
-import { PeriodicTasks } from "../lib/periodic-tasks.ts";
+import { PeriodicTasks } from "../lib/concurrency.ts";
 import type { PersonReader } from "../persons/person-reader.ts";
 import type { CohortCalculator } from "./cohort-calculation.ts";
 import { recordSize, toDay } from "./cohort-sizes.ts";

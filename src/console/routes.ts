@@ -10,7 +10,7 @@ import { isSignedIn } from "../accounts/sessions/cookie.ts";
 import { prefixIn } from "../http/params.ts";
 import { type Call, clientRoutes, type Route, RouteResponse } from "../http/route.ts";
 import { uiFilesProfile } from "../http/route-profile.ts";
-import { once } from "../lib/once.ts";
+import { once } from "../lib/concurrency.ts";
 import { pageFiles } from "./files.ts";
 
 /** Content security policy: own scripts and styles, own server, nothing else. */

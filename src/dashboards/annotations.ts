@@ -5,8 +5,8 @@ import { type Author, getCreatorId, recordChange } from "../accounts/activity.ts
 import type { MetadataTx, Reading } from "../accounts/db.ts";
 import type { Metadata } from "../accounts/metadata.ts";
 import { annotation, type annotationScopes } from "../accounts/schema.ts";
-import { toApiTime } from "../lib/api-time.ts";
 import { InvalidFieldError, NotFoundError, trimmedString } from "../lib/errors.ts";
+import { toApiTime } from "../lib/time.ts";
 import { findDashboard, findInsight } from "./store.ts";
 
 export type Annotation = typeof annotation.$inferSelect;

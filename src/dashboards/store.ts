@@ -5,7 +5,7 @@ import type { MetadataTx, Reading } from "../accounts/db.ts";
 import type { Metadata } from "../accounts/metadata.ts";
 import { dashboard, insight, tile } from "../accounts/schema.ts";
 import { getTags, replaceTags } from "../accounts/tags.ts";
-import { normalizeTags } from "../flags/rules/tags.ts";
+import { normalizeTags } from "../flags/rules/key.ts";
 import { InvalidFieldError, NotFoundError } from "../lib/errors.ts";
 import { newShortId } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json/value.ts";

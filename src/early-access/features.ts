@@ -12,7 +12,7 @@ import { earlyAccessFeature, flag as flagTable } from "../accounts/schema.ts";
 import { changeFlag, type ExperimentActor, getFlag, getLinkedFlag } from "../experiments/flag-changes.ts";
 import type { Flag } from "../flags/fields.ts";
 import { getGroups, getGroupType, getVariants } from "../flags/rules/types.ts";
-import { unusedKeyFor } from "../flags/store/flag-keys.ts";
+import { unusedKeyFor } from "../flags/store/flag-limits.ts";
 import { removeFlagLinks, setFlagLink } from "../flags/store/flag-links.ts";
 import { createFlag, type FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import { InvalidFieldError, NotFoundError, trimmedString } from "../lib/errors.ts";

@@ -24,7 +24,7 @@ import {
 import { StoreReplica } from "../cluster/store-replica.ts";
 import type { InsertFence } from "../events/clickhouse/insert-fence.ts";
 import type { Lane } from "../journal/segment.ts";
-import { PeriodicTasks } from "../lib/periodic-tasks.ts";
+import { PeriodicTasks } from "../lib/concurrency.ts";
 import type { IdentityStep, IdentityStore } from "../persons/batch.ts";
 import { type PeopleDb, peopleStore } from "../persons/open.ts";
 import type { PersonReader } from "../persons/person-reader.ts";

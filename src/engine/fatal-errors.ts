@@ -2,7 +2,7 @@
 
 import { isAmbiguous, type StoreAccess, toOpenError } from "../events/duckdb/open-error.ts";
 import { AppError, firstLine, isCorruptSqlite, OperatorActionError } from "../lib/errors.ts";
-import { NewerDataVersionError } from "../lib/sqlite/migrate.ts";
+import { NewerDataVersionError } from "../lib/sqlite.ts";
 import type { EngineStart } from "./messages.ts";
 import { log, report } from "./report.ts";
 

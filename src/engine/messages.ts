@@ -38,7 +38,7 @@ export interface EngineStart {
   resultBytesMax: number;
   /** Why the event store's file is suspected to be corrupt without an error; empty if it is not. */
   doubt: string;
-  /** Projects whose statements run alone; see `crash-guard.ts`. */
+  /** Projects whose statements run alone; see `restart-policy.ts`. */
   suspects: number[];
 }
 

@@ -7,12 +7,12 @@
 import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { StoreMemory } from "../events/duckdb/database.ts";
-import { releaseLinkerTables } from "../events/duckdb/dynamic-linker-memory.ts";
-import { setNativeFolder } from "../events/duckdb/native-folder.ts";
+import { releaseLinkerTables, setNativeFolder } from "../events/duckdb/native-folder.ts";
 import { isInvalidated } from "../events/duckdb/open-error.ts";
 import { SegmentArchive } from "../journal/archive-writer.ts";
 import { loadableBytes, systemDisk } from "../journal/disk.ts";
 import { getBatch, type JournalBatch, type SegmentBatch } from "../journal/reader.ts";
+import { PeriodicTasks } from "../lib/concurrency.ts";
 import { firstLine } from "../lib/errors.ts";
 import {
   defaultBatchBytes,
@@ -21,8 +21,7 @@ import {
   privateBytes,
   type StepBytes,
 } from "../lib/memory-budget.ts";
-import { PeriodicTasks } from "../lib/periodic-tasks.ts";
-import { lowerProcessPriority } from "../lib/priority.ts";
+import { lowerProcessPriority } from "../lib/operating-system.ts";
 import type { ClickHouseAddress } from "../lib/store-urls.ts";
 import { nowMicros } from "../lib/time.ts";
 import { acquireEngineLock } from "../lock.ts";

@@ -1,6 +1,6 @@
 /** Streams bytes from a producer at the reader's pace, with at most one chunk buffered. */
 
-import { clientSignal } from "../lib/client-abort.ts";
+import { clientSignal } from "../lib/cancellation.ts";
 import { RpcBytes } from "../rpc/server.ts";
 
 /** Limit for slow readers: the event store's file cannot discard the snapshot being read. */

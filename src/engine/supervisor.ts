@@ -13,7 +13,6 @@ import { NonNegativeInt, nullable, strictObject } from "../lib/schema.ts";
 import { sleep } from "../lib/time.ts";
 import type { Log } from "../log.ts";
 import type { EngineState as EngineAsked } from "./client.ts";
-import { CrashGuard } from "./crash-guard.ts";
 import {
   type Command,
   type EngineStart,
@@ -23,7 +22,7 @@ import {
   readMessages,
 } from "./messages.ts";
 import type { Pause } from "./pipeline/pipeline.ts";
-import { RestartPolicy } from "./restart-policy.ts";
+import { CrashGuard, RestartPolicy } from "./restart-policy.ts";
 import type { CancelReason } from "./running-queries.ts";
 
 /** As in `status`. */

@@ -1,7 +1,7 @@
 /** Lists stored events in pages: newest first, or ordered by time or arrival. */
 
 import type { DuckDBValue } from "@duckdb/node-api";
-import { AdaptiveBatchSize } from "../lib/adaptive-batch-size.ts";
+import { AdaptiveBatchSize } from "../lib/concurrency.ts";
 import type { JsonObject } from "../lib/json/value.ts";
 import { eventColumns, listedColumns, type StoredEvent } from "./columns.ts";
 import { eventFilterSql, isAboutPerson } from "./event-filters.ts";

@@ -2,7 +2,7 @@
 
 import type { StorableEvent } from "../journal/entry.ts";
 import { type Lane, lanes } from "../journal/segment.ts";
-import { AdaptiveBatchSize } from "../lib/adaptive-batch-size.ts";
+import { AdaptiveBatchSize } from "../lib/concurrency.ts";
 import { eventColumns, movedColumns } from "./columns.ts";
 import type { EventSql } from "./sql-dialect.ts";
 

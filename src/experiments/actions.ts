@@ -8,7 +8,7 @@ import type { MetadataTx } from "../accounts/db.ts";
 import type { Flag } from "../flags/fields.ts";
 import { getVariants } from "../flags/rules/types.ts";
 import { findFlagByKey } from "../flags/store/flag.ts";
-import { unusedKeyFor } from "../flags/store/flag-keys.ts";
+import { unusedKeyFor } from "../flags/store/flag-limits.ts";
 import { createFlag, type FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import { EditConflictError, InvalidFieldError, trimmedString } from "../lib/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";

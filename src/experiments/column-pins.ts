@@ -2,8 +2,8 @@
 
 import type { Reading } from "../accounts/db.ts";
 import { findFlag } from "../flags/store/flag.ts";
+import { PeriodicTasks } from "../lib/concurrency.ts";
 import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
-import { PeriodicTasks } from "../lib/periodic-tasks.ts";
 import { getMetrics } from "./roled-metrics.ts";
 import { type Experiment, launchedExperiments, savedMetricLinks, savedMetricsById } from "./store.ts";
 

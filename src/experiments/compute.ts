@@ -11,10 +11,9 @@ import type { Flag } from "../flags/fields.ts";
 import { getGroupType, getVariants } from "../flags/rules/types.ts";
 import { findFlag } from "../flags/store/flag.ts";
 import type { GroupTypeSource } from "../flags/store/flag-sets.ts";
-import { toApiTime, toApiTimeOrNull } from "../lib/api-time.ts";
 import { InvalidFieldError, NotFoundError } from "../lib/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
-import { dayMs } from "../lib/time.ts";
+import { dayMs, toApiTime, toApiTimeOrNull } from "../lib/time.ts";
 import { wallTimeAt } from "../lib/time-zone.ts";
 import { getMeasure, toMetricRequest } from "./metrics.ts";
 import {

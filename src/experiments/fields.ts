@@ -2,7 +2,7 @@
 
 import type { Static } from "@sinclair/typebox";
 import type { MetadataTx } from "../accounts/db.ts";
-import { normalizeTags } from "../flags/rules/tags.ts";
+import { normalizeTags } from "../flags/rules/key.ts";
 import { InvalidFieldError, trimmedString } from "../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../lib/json/value.ts";
 import type { ExperimentEdit, NewExperimentInput } from "./api/schemas.ts";

@@ -1,9 +1,8 @@
 /** Results of an experiment at the end of each day, by one query for all days and metrics. */
 
-import { toApiTime } from "../lib/api-time.ts";
 import { NotFoundError } from "../lib/errors.ts";
 import type { Json, JsonObject } from "../lib/json/value.ts";
-import { dayMs } from "../lib/time.ts";
+import { dayMs, toApiTime } from "../lib/time.ts";
 import { wallTimeAt } from "../lib/time-zone.ts";
 import {
   ask,

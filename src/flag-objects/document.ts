@@ -22,8 +22,8 @@ import { webExperimentBody } from "../experiments/web-experiments.ts";
 import type { Flag } from "../flags/fields.ts";
 import { withNames } from "../flags/import-export/document.ts";
 import { findFlag, readFlags } from "../flags/store/flag.ts";
-import { toApiTime, toApiTimeOrNull } from "../lib/api-time.ts";
 import type { Json, JsonObject } from "../lib/json/value.ts";
+import { toApiTime, toApiTimeOrNull } from "../lib/time.ts";
 import { listSurveys, type Survey } from "../surveys/surveys.ts";
 
 /** Members of a document, in the order of an import. */

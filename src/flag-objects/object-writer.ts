@@ -26,7 +26,7 @@ import type { Flag } from "../flags/fields.ts";
 import type { ImportRequest } from "../flags/import-export/item-writer.ts";
 import { InvalidDocumentError } from "../flags/import-export/read-document.ts";
 import { withIds } from "../flags/import-export/references.ts";
-import { normalizeTags } from "../flags/rules/tags.ts";
+import { normalizeTags } from "../flags/rules/key.ts";
 import { findFlagByKey } from "../flags/store/flag.ts";
 import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import { parseFields } from "../http/fields.ts";

@@ -1,6 +1,6 @@
 /** Assembles the HTTP application: all routes, probes, documentation. */
 
-import { once } from "../lib/once.ts";
+import { once } from "../lib/concurrency.ts";
 import { version } from "../version.ts";
 import { type BodyLimits, BodyReader } from "./body.ts";
 import { docsPage } from "./docs-page.ts";

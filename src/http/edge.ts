@@ -8,7 +8,7 @@
 
 import { Elysia, NotFoundError } from "elysia";
 import { BunAdapter } from "elysia/adapter/bun";
-import { isClientDisconnected } from "../lib/client-abort.ts";
+import { isClientDisconnected } from "../lib/cancellation.ts";
 import type { CompletedRequest, EdgeDeps, RegisteredPath, RegisteredPaths } from "./edge-deps.ts";
 import { logUnexpectedError, toHttpError } from "./error-mapping.ts";
 import { finishResponse } from "./finish-response.ts";

@@ -7,11 +7,11 @@
  */
 
 import type { Static, TObject } from "@sinclair/typebox";
-import { microsToApiTime } from "../lib/api-time.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
 import { canonicalUuid } from "../lib/ids.ts";
 import { formatNumber } from "../lib/json/exact.ts";
 import { isJsonObject, typeName } from "../lib/json/value.ts";
+import { microsToApiTime } from "../lib/time.ts";
 import { isRepresentable, parseInstant } from "../lib/timestamp.ts";
 
 /** The supported parts of a JSON schema. */

@@ -1,7 +1,7 @@
 /** Results as files: the type by `Accept`, and CSV for spreadsheets, streamed. */
 
+import { once } from "../lib/concurrency.ts";
 import { AppError } from "../lib/errors.ts";
-import { once } from "../lib/once.ts";
 
 /** Files as which results are sent, by the header `Accept`. */
 export const fileTypes = { csv: "text/csv", parquet: "application/vnd.apache.parquet" } as const;

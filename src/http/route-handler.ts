@@ -1,6 +1,6 @@
 /** Elysia handlers of a route: authorization, body, re-authentication, then the module's function. */
 
-import { withAbortSignal } from "../lib/client-abort.ts";
+import { withAbortSignal } from "../lib/cancellation.ts";
 import { isPreflight, preflightHeaders } from "./cors.ts";
 import type { EdgeDeps, RegisteredPath, SharedState } from "./edge-deps.ts";
 import { parseFields } from "./fields.ts";

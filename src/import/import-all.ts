@@ -1,31 +1,77 @@
 /** Imports a file, all files of a folder or standard input, with a summary. */
 
 import type { AppError } from "../lib/errors.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 import { ImportAbortedError } from "./abort-rules.ts";
 import { finishImport } from "./after-files.ts";
-import { addCounts, addName, emptyCounts, type ImportCounts } from "./counts.ts";
+import { addCounts, addName, emptyCounts, type ImportCounts, SpilledCounts } from "./counts.ts";
 import { type DryRunFigures, DryRunReport } from "./dry-run.ts";
 import { getRejectPath, importFiles } from "./files.ts";
 import { GroupedTarget } from "./grouped-target.ts";
 import { RequestWriter } from "./import-client.ts";
 import { readFile } from "./import-file.ts";
 import type { ImportJob } from "./import-job.ts";
+import { SendingOrder } from "./import-job.ts";
 import { LinkGate } from "./link-gate.ts";
-import { lookupContext } from "./lookup/lookup-context.ts";
 import { LookupStore } from "./lookup/lookup-store.ts";
 import { readLookups } from "./lookup/read-lookups.ts";
 import { joinedReason } from "./lookup/source-merges.ts";
+import type { MapContext } from "./map/formats.ts";
+import { getId, toExactNumber } from "./map/lenient-json.ts";
 import type { SourceUser } from "./map/mapped.ts";
+import { type UmamiLookup, umamiDatum } from "./map/umami.ts";
 import { ImportProgress, type ReadingOptions } from "./progress-file.ts";
 import { getContents } from "./read/archive-contents.ts";
 import { CorruptFileError, CorruptInputError, UnreadableFileError } from "./read/input.ts";
+import { objectFrom } from "./read/json-text.ts";
 import { getInputName, isPiped, PipedInput } from "./read/piped-input.ts";
 import { RecordCopiers } from "./read/record-copier.ts";
 import { Receipt, type ReceiptFigures } from "./receipt.ts";
 import { RecentStrings, RecentUuids } from "./recent.ts";
-import { SendingOrder } from "./sending-order.ts";
 import { SnapshotStore } from "./snapshots.ts";
-import { SpilledCounts } from "./spilled-counts.ts";
+
+/** Members of a session that do not apply to its events. */
+const sessionOwn = new Set(["session_id", "website_id", "created_at"]);
+
+function lookupContext(store: LookupStore): Omit<MapContext, "table"> {
+  return {
+    umami: (eventId, sessionId) => umamiLookup(store, eventId, sessionId),
+    heapUser: (userId) => mergedRow(store.take("users", userId)),
+  };
+}
+
+function umamiLookup(
+  store: LookupStore,
+  eventId: string | undefined,
+  sessionId: string | undefined,
+): UmamiLookup {
+  const data = getData(store.take("event_data", eventId));
+  for (const row of store.take("revenue", eventId))
+    for (const name of ["revenue", "currency"] as const)
+      if (!Object.hasOwn(data, name) && getId(row[name]) !== undefined)
+        data[name] = name === "revenue" ? toExactNumber(getId(row[name])!) : row[name]!;
+  const person = getData(store.take("session_data", sessionId));
+  const session = mergedRow(store.take("session", sessionId));
+  return {
+    properties: data,
+    ...(Object.keys(person).length > 0 ? { person } : {}),
+    ...(session === undefined
+      ? {}
+      : { session: objectFrom(Object.entries(session).filter(([name]) => !sessionOwn.has(name))) }),
+  };
+}
+
+function getData(rows: readonly JsonObject[]): JsonObject {
+  return objectFrom(rows.map(umamiDatum).filter((datum) => datum !== undefined));
+}
+
+/** With several rows of one ID the last values count. */
+function mergedRow(rows: readonly JsonObject[]): JsonObject | undefined {
+  if (rows.length <= 1) return rows[0];
+  return objectFrom(
+    rows.flatMap((row) => Object.entries(row)).filter(([, value]) => value !== null && value !== ""),
+  );
+}
 
 /** Files whose last batches are in flight while the next ones are read. */
 const filesUnderWay = 400;

@@ -2,9 +2,9 @@
 
 import { isoFromMicros } from "../lib/time.ts";
 import { parseInstant } from "../lib/timestamp.ts";
+import { SpilledCounts } from "./counts.ts";
 import type { FinishedEvent } from "./map/to-events.ts";
 import type { CopiedEvent } from "./read/record.ts";
-import { SpilledCounts } from "./spilled-counts.ts";
 
 /** Epoch microseconds. */
 export interface Span {

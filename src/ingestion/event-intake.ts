@@ -9,7 +9,7 @@ import { type EncodedBody, startsLikeJson } from "../http/decode/decode-body.ts"
 import { InvalidPayloadError, PayloadTooLargeError } from "../http/decode/errors.ts";
 import type { EntryJson } from "../journal/entry.ts";
 import type { Lane } from "../journal/segment.ts";
-import { TickQueue } from "../lib/tick-queue.ts";
+import { TickQueue } from "../lib/concurrency.ts";
 import { nowMicros } from "../lib/time.ts";
 import { LargeBodies } from "./large-bodies.ts";
 import type { CaptureDeps, CaptureProject } from "./ports.ts";

@@ -3,7 +3,7 @@
 import { isUtf8 } from "node:buffer";
 import { type EntryJson, EntryWriter } from "../journal/entry.ts";
 import type { Lane } from "../journal/segment.ts";
-import { lowerThreadPriority } from "../lib/priority.ts";
+import { lowerThreadPriority } from "../lib/operating-system.ts";
 import { splitBody } from "./body-parts.ts";
 import { NoteCount } from "./entry-list.ts";
 import { type FromThread, type LargeBody, type ToThread, toRejection } from "./large-bodies.ts";

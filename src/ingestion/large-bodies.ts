@@ -8,8 +8,8 @@ import { RequestRejectedError } from "../http/decode/errors.ts";
 import { HttpError } from "../http/http-error.ts";
 import type { EntryJson } from "../journal/entry.ts";
 import type { Lane } from "../journal/segment.ts";
-import { Semaphore } from "../lib/semaphore.ts";
-import { startThread } from "../lib/thread.ts";
+import { Semaphore } from "../lib/concurrency.ts";
+import { startThread } from "../lib/operating-system.ts";
 import type { CaptureProject } from "./ports.ts";
 import type { Protocol, ReceiptInfo, RequestEntries } from "./request-entries.ts";
 

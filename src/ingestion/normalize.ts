@@ -7,15 +7,76 @@
 
 import type { CanonicalEvent, PersonMode } from "../journal/entry.ts";
 import { canonicalUuid } from "../lib/ids.ts";
-import { sanitizeJson } from "../lib/json/canonical.ts";
+import { sanitizeJson, sanitizeString } from "../lib/json/canonical.ts";
+import { memberSource } from "../lib/json/spans.ts";
 import { isoFromMicros } from "../lib/time.ts";
 import { sentChain } from "./elements-chain.ts";
-import { distinctId, eventName } from "./event-identity.ts";
 import { type AddedMembers, serializeProperties } from "./event-properties.ts";
-import { type EventTime, eventTime, historicalEventTime } from "./event-time.ts";
+import { type EventTime, eventTime, historicalEventTime, isTime } from "./event-time.ts";
 import type { RawItem } from "./item-table.ts";
-import { missingData } from "./missing-data.ts";
 import { type Outcome, type Warning, type WarningType, warning } from "./outcome.ts";
+
+/*
+ * Special events without their essential data: they are stored, and a warning names what is missing.
+ *
+ * Pure. The scanner (`src/scan/assembly/`) leaves every event that could get one of these warnings to this file.
+ * Source: contract, ingestion 15.4.
+ */
+
+type Members = Readonly<Record<string, unknown>>;
+
+const surveyEvents = new Set(["survey sent", "survey shown", "survey dismissed", "survey abandoned"]);
+const groupEvents = new Set(["$groupidentify", "$group_identify"]);
+
+/**
+ * The warnings about one event.
+ *
+ * @param name       its stored name.
+ * @param item       the event as sent.
+ * @param properties its properties.
+ */
+function missingData(name: string, item: Members, properties: Members): readonly WarningType[] {
+  const types: WarningType[] = [];
+  if (groupEvents.has(name)) {
+    if (isBlank(properties.$group_type) || isBlank(properties.$group_key))
+      types.push("groupidentify_without_group");
+    if (!isObjectOrAbsent(properties.$group_set)) types.push("invalid_group_set");
+  } else if (name === "$create_alias") {
+    if (isBlank(properties.alias)) types.push("create_alias_without_alias");
+  } else if (name === "$merge_dangerously") {
+    if (isBlank(properties.alias)) types.push("merge_without_alias");
+  } else if (name === "$screen") {
+    if (isBlank(properties.$screen_name)) types.push("screen_without_name");
+  } else if (surveyEvents.has(name) && isBlank(properties.$survey_id)) types.push("survey_without_id");
+  if (!hasValidSet(name, item, properties)) types.push("invalid_set");
+  const { $unset: unset = null } = properties;
+  if (unset !== null && typeof unset !== "object") types.push("invalid_unset");
+  if (!isObjectOrAbsent(properties.$groups)) types.push("invalid_groups");
+  if (!isAbsent(item.offset) && typeof item.offset !== "number") types.push("invalid_offset");
+  const hasOwnTime = !isAbsent(item.timestamp) || typeof item.offset === "number";
+  if (!hasOwnTime && isTime(properties.timestamp)) types.push("timestamp_in_properties");
+  return types;
+}
+
+/** Only `$set` requires properties to set or to remove. */
+function hasValidSet(name: string, item: Members, properties: Members): boolean {
+  const sent = [item.$set, item.$set_once, properties.$set, properties.$set_once];
+  if (!sent.every(isObjectOrAbsent)) return false;
+  return name !== "$set" || !isAbsent(properties.$unset) || !sent.every(isAbsent);
+}
+
+function isAbsent(value: unknown): boolean {
+  return value === undefined || value === null;
+}
+
+function isObjectOrAbsent(value: unknown): boolean {
+  return isAbsent(value) || (typeof value === "object" && !Array.isArray(value));
+}
+
+/** Whether a value names nothing: absent, whitespace, or an object or list. */
+function isBlank(value: unknown): boolean {
+  return typeof value === "string" ? value.trim() === "" : isAbsent(value) || typeof value === "object";
+}
 
 /** Common to all events of a request. */
 export interface RequestFacts {
@@ -136,7 +197,7 @@ function getWarnings(
   time: EventTime,
 ): readonly Warning[] {
   const types: WarningType[] = [];
-  if (hasGeneratedUuid && !isAbsent(item.value.uuid)) types.push("invalid_uuid");
+  if (hasGeneratedUuid && !isUnset(item.value.uuid)) types.push("invalid_uuid");
   if (profileSwitch !== undefined && typeof profileSwitch !== "boolean")
     types.push("invalid_process_person_profile");
   // Missing data is irrelevant: the event changes nothing.
@@ -169,7 +230,7 @@ function isUnstorable(json: string): boolean {
 }
 
 /** Libraries that leave the UUID to the server send nothing, null or an empty string. */
-function isAbsent(uuid: unknown): boolean {
+function isUnset(uuid: unknown): boolean {
   return uuid === undefined || uuid === null || uuid === "";
 }
 
@@ -179,4 +240,47 @@ function clientWarning(item: RawItem, sent: Sent, id: string | undefined): Warni
     ...getDetails(item, clientWarningName, id),
     message: typeof message === "string" ? message : JSON.stringify(message),
   });
+}
+
+/**
+ * The stored name, of any length, numbers in the client's spelling.
+ *
+ * @param nameOfNameless replaces an absent or null name.
+ * @returns undefined when the name is absent or only whitespace.
+ */
+export function eventName(item: RawItem, nameOfNameless: string | undefined): string | undefined {
+  const claimed = item.value.event ?? nameOfNameless;
+  const isScalar = typeof claimed === "number" || typeof claimed === "boolean";
+  const name = isScalar ? toDisplayString(item, item.start, "event", claimed) : claimed;
+  if (typeof name !== "string" || name.trim() === "") return undefined;
+  return sanitizeString(name);
+}
+
+/**
+ * The distinct ID, of any length: next to the properties, else inside them.
+ *
+ * @returns undefined when it is absent or only whitespace. Whitespace around an ID is preserved.
+ */
+export function distinctId(item: RawItem): string | undefined {
+  const { value } = item;
+  const properties = (value.properties ?? {}) as Record<string, unknown>;
+  const found =
+    toDisplayString(item, item.start, "distinct_id", value.distinct_id) ??
+    toDisplayString(item, item.start, "$distinct_id", value.$distinct_id) ??
+    toDisplayString(item, item.propertiesStart, "distinct_id", properties.distinct_id) ??
+    toDisplayString(item, item.propertiesStart, "$distinct_id", properties.$distinct_id);
+  if (found === undefined) return undefined;
+  return found.trim() === "" ? undefined : sanitizeString(found);
+}
+
+/** Strings unchanged, numbers in the client's spelling, everything else as JSON. */
+function toDisplayString(
+  item: RawItem,
+  objectStart: number,
+  name: string,
+  value: unknown,
+): string | undefined {
+  if (typeof value === "string") return value;
+  if (value === undefined || value === null) return undefined;
+  return typeof value === "number" ? memberSource(item.text, objectStart, name) : JSON.stringify(value);
 }

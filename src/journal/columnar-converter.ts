@@ -1,7 +1,7 @@
 /** Converts archive files to columns: on the calling thread, or on a dedicated thread, which ends when idle. */
 
 import { firstLine } from "../lib/errors.ts";
-import { startThread } from "../lib/thread.ts";
+import { startThread } from "../lib/operating-system.ts";
 import { zstdCompressed } from "../lib/zstd.ts";
 import { toDisplayString } from "./archive.ts";
 import { encodeColumnar } from "./archive-columnar.ts";

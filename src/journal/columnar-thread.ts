@@ -1,6 +1,6 @@
 /** The thread of `columnar-converter.ts`. */
 
-import { lowerThreadPriority } from "../lib/priority.ts";
+import { lowerThreadPriority } from "../lib/operating-system.ts";
 import { type PackedFile, packColumnar } from "./columnar-converter.ts";
 
 declare const self: Worker;

@@ -6,7 +6,7 @@
 
 import { constants } from "node:fs";
 import * as fs from "node:fs/promises";
-import { once } from "../lib/once.ts";
+import { once } from "../lib/concurrency.ts";
 
 export interface JournalFile {
   /** Writes all bytes at a position; resolves when they are on disk. */

@@ -1,6 +1,6 @@
 /** HTML written by users of the console that browsers of visitors render: few tags, no attribute but `href`. */
 
-import { once } from "./once.ts";
+import { once } from "./concurrency.ts";
 
 const allowedTags = ["b", "i", "em", "strong", "u", "br", "p", "ul", "ol", "li", "a"];
 /** Deeper elements are discarded. */

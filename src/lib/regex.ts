@@ -7,7 +7,7 @@
  */
 
 import { setNewest } from "./bounded-cache.ts";
-import { once } from "./once.ts";
+import { once } from "./concurrency.ts";
 
 /** Searches a text; texts beyond the engine's work limit count as not found. */
 type Search = (text: string) => boolean | "error";

@@ -7,8 +7,8 @@ import { existsSync } from "node:fs";
 import { basename } from "node:path";
 import type { Subprocess } from "bun";
 import { firstLine } from "../lib/errors.ts";
-import { lowerPriority } from "../lib/priority.ts";
-import { checkSqlite } from "../lib/sqlite/check.ts";
+import { lowerPriority } from "../lib/operating-system.ts";
+import { checkSqlite } from "../lib/sqlite.ts";
 import type { Log } from "../log.ts";
 import { paths } from "../paths.ts";
 

@@ -2,8 +2,8 @@
 
 import type { Static } from "@sinclair/typebox";
 import { bool, dateTime, int, nullable, num, object } from "../http/schemas.ts";
-import { toApiTime, toApiTimeOrNull } from "../lib/api-time.ts";
-import { PeriodicTasks } from "../lib/periodic-tasks.ts";
+import { PeriodicTasks } from "../lib/concurrency.ts";
+import { toApiTime, toApiTimeOrNull } from "../lib/time.ts";
 
 export const historySampleSeconds = 300;
 /** 24 hours. */

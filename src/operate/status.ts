@@ -21,7 +21,7 @@ import { countWarningsSince } from "../persons/warnings.ts";
 import { callControl } from "../rpc/control.ts";
 import { version } from "../version.ts";
 import { folderUsage, type StoreUsage, storeUsage } from "./disk-usage.ts";
-import { readLastScrub } from "./scrub/last-scrub.ts";
+import { readLastScrub } from "./scrub/schedule.ts";
 import { SqliteCorruption } from "./sqlite-corruption.ts";
 import type { LaneStatus, Status, Volume } from "./status-schema.ts";
 

@@ -28,7 +28,7 @@ import {
   pageOf,
   string,
 } from "../http/schemas.ts";
-import { toApiTime } from "../lib/api-time.ts";
+import { toApiTime } from "../lib/time.ts";
 import {
   type CommandArgument,
   getAuthor,

@@ -4,11 +4,6 @@ import { type Static, Type } from "@sinclair/typebox";
 import { requestStates } from "../accounts/schema.ts";
 import { type CohortDeps, readDefinition } from "../cohorts/api/cohorts.ts";
 import {
-  changeRequestBody,
-  exampleRequest as example,
-  RequestBody,
-} from "../flags/api/change-request-body.ts";
-import {
   approveWithMembers,
   type CohortRequest,
   checkProtected,
@@ -17,7 +12,12 @@ import {
 } from "../flags/api/cohort-requests.ts";
 import { flagTag as tag } from "../flags/api/feature-flags.ts";
 import { revertedFields } from "../flags/api/flag-revert.ts";
-import { noteLengthMax } from "../flags/api/flag-schemas.ts";
+import {
+  changeRequestBody,
+  exampleRequest as example,
+  noteLengthMax,
+  RequestBody,
+} from "../flags/api/flag-schemas.ts";
 import {
   approveRequest,
   assertPossible,

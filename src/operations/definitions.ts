@@ -16,8 +16,8 @@ import {
   string,
   uuid,
 } from "../http/schemas.ts";
-import { microsToApiTime } from "../lib/api-time.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
+import { microsToApiTime } from "../lib/time.ts";
 import type { IngestionReader } from "../persons/ingestion-reader.ts";
 import type { PersonReader } from "../persons/person-reader.ts";
 import { listOperation, operation, type ProjectContext } from "./operation.ts";

@@ -34,9 +34,9 @@ import {
   string,
   uuid,
 } from "../http/schemas.ts";
-import { toApiTime } from "../lib/api-time.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../lib/json/value.ts";
+import { toApiTime } from "../lib/time.ts";
 import type { Person } from "../persons/person.ts";
 import { getExperimentActor } from "./experiment-list.ts";
 import {

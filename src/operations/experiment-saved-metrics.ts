@@ -13,7 +13,7 @@ import {
   savedMetricsById,
   writeSavedMetric,
 } from "../experiments/store.ts";
-import { normalizeTags } from "../flags/rules/tags.ts";
+import { normalizeTags } from "../flags/rules/key.ts";
 import {
   int,
   list,

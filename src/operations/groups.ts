@@ -5,8 +5,8 @@ import { GroupTypeBody } from "../accounts/api/project-schemas.ts";
 import { notFound } from "../http/http-error.ts";
 import { readPage } from "../http/pagination.ts";
 import { int, list, object, optional, string } from "../http/schemas.ts";
-import { microsToApiTime } from "../lib/api-time.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
+import { microsToApiTime } from "../lib/time.ts";
 import {
   GroupBody,
   GroupPage,

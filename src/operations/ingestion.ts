@@ -15,9 +15,9 @@ import {
   string,
   withPage,
 } from "../http/schemas.ts";
-import { microsToApiTime } from "../lib/api-time.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json/value.ts";
+import { microsToApiTime } from "../lib/time.ts";
 import type { IngestionReader } from "../persons/ingestion-reader.ts";
 import type { CountedWarning } from "../persons/warnings.ts";
 import { operation, type ProjectContext } from "./operation.ts";

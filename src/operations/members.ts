@@ -32,7 +32,7 @@ import {
   string,
   uuid,
 } from "../http/schemas.ts";
-import { toApiTime } from "../lib/api-time.ts";
+import { toApiTime } from "../lib/time.ts";
 import {
   type CommandArgument,
   type CommandOption,

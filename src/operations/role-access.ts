@@ -17,8 +17,8 @@ import {
 } from "../flags/store/role-access.ts";
 import { notFound } from "../http/http-error.ts";
 import { dateTime, int, named, object, pageOf, uuid } from "../http/schemas.ts";
-import { toApiTime } from "../lib/api-time.ts";
 import { PermissionDeniedError } from "../lib/errors.ts";
+import { toApiTime } from "../lib/time.ts";
 import { type FlagContext as Context, getFlagActor } from "./flag-actor.ts";
 import { flagArgument } from "./flag-argument.ts";
 import { getAuthor, listOperation, operation } from "./operation.ts";

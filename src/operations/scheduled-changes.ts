@@ -2,12 +2,8 @@
 
 import { type Static, Type } from "@sinclair/typebox";
 import { checkMayEdit, flagAnswers, flagTag as tag } from "../flags/api/feature-flags.ts";
+import { exampleScheduled as example, ScheduledBody, scheduledBody } from "../flags/api/flag-schemas.ts";
 import { assertSchedulable, scheduleFlagChange } from "../flags/api/pending-changes.ts";
-import {
-  exampleScheduled as example,
-  ScheduledBody,
-  scheduledBody,
-} from "../flags/api/scheduled-change-body.ts";
 import type { Flag } from "../flags/fields.ts";
 import { findFlag, flagKeysById } from "../flags/store/flag.ts";
 import {

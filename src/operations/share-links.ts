@@ -26,9 +26,9 @@ import {
   record,
   string,
 } from "../http/schemas.ts";
-import { toApiTime, toApiTimeOrNull } from "../lib/api-time.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json/value.ts";
+import { toApiTime, toApiTimeOrNull } from "../lib/time.ts";
 import { jsonOptions } from "./experiment-list.ts";
 import {
   type CommandArgument,

@@ -21,8 +21,8 @@ import {
   union,
   uuid,
 } from "../http/schemas.ts";
-import { toApiTimeOrNull } from "../lib/api-time.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
+import { toApiTimeOrNull } from "../lib/time.ts";
 import {
   countBySurvey,
   getQuestions,

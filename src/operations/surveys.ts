@@ -23,7 +23,7 @@ import {
   string,
   uuid,
 } from "../http/schemas.ts";
-import { toApiTime, toApiTimeOrNull } from "../lib/api-time.ts";
+import { toApiTime, toApiTimeOrNull } from "../lib/time.ts";
 import { frequencyDaysMax, iterationsMax } from "../surveys/iterations.ts";
 import {
   createSurvey,

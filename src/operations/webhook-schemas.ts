@@ -20,7 +20,7 @@ import {
   string,
   uuid,
 } from "../http/schemas.ts";
-import { toApiTime, toApiTimeOrNull } from "../lib/api-time.ts";
+import { toApiTime, toApiTimeOrNull } from "../lib/time.ts";
 import { type AddressRules, urlLengthMax } from "../operate/webhooks/address.ts";
 import type { ProjectContext } from "./operation.ts";
 

@@ -3,7 +3,7 @@
  * it does not know once, and never waits long for one. Entries are also kept for IDs without a person.
  */
 
-import type { MaybePromise } from "../lib/maybe-promise.ts";
+import type { MaybePromise } from "../lib/concurrency.ts";
 import type { Group } from "./groups.ts";
 import type { PersonJson } from "./person.ts";
 import type { GroupKey, OverriddenId, StoredSubject, SubjectQuery, SubjectReader } from "./person-reader.ts";

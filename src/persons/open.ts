@@ -1,8 +1,7 @@
 /** Opens `people.sqlite`. The engine is its only writer; the server process opens it read-only. */
 
 import { peopleCacheBytesMax } from "../lib/memory-budget.ts";
-import { type Migration, migrate } from "../lib/sqlite/migrate.ts";
-import { type OpenOptions, openSqlite, type Sqlite } from "../lib/sqlite/open.ts";
+import { type Migration, migrate, type OpenOptions, openSqlite, type Sqlite } from "../lib/sqlite.ts";
 import peopleSql from "./migrations/001-people.sql" with { type: "text" };
 import personlessSql from "./migrations/002-personless.sql" with { type: "text" };
 import namesSql from "./migrations/003-names.sql" with { type: "text" };

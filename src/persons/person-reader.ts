@@ -3,7 +3,7 @@
  * is SQLite on a single machine. An implementation passes `test/persons/person-reader-conformance.ts`.
  */
 
-import type { MaybePromise } from "../lib/maybe-promise.ts";
+import type { MaybePromise } from "../lib/concurrency.ts";
 import type { Group, GroupJson, GroupPage, GroupPageOptions, GroupType } from "./groups.ts";
 import type { Person, PersonJson } from "./person.ts";
 import type { DistinctIdOwner, PersonWithIds } from "./reader.ts";

@@ -1,6 +1,6 @@
 /** The port through which the event store replicates persons. */
 
-import type { MaybePromise } from "../lib/maybe-promise.ts";
+import type { MaybePromise } from "../lib/concurrency.ts";
 import { changeRange, changesAfter, type PeopleChange, pruneChanges } from "./changes.ts";
 import type { PeopleDb } from "./open.ts";
 import {

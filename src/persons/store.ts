@@ -6,7 +6,7 @@
 
 import { eq } from "drizzle-orm";
 import type { Lane } from "../journal/segment.ts";
-import { tx } from "../lib/sqlite/open.ts";
+import { tx } from "../lib/sqlite.ts";
 import { microsPerDay } from "../lib/time.ts";
 import type { IdentityStep, IdentityStore, PeopleBatch } from "./batch.ts";
 import { BatchState } from "./batch-state.ts";

@@ -6,7 +6,7 @@
 
 import { chmodSync, rmSync } from "node:fs";
 import type { Server } from "bun";
-import { isClientDisconnected, withAbortSignal } from "../lib/client-abort.ts";
+import { isClientDisconnected, withAbortSignal } from "../lib/cancellation.ts";
 import { AppError } from "../lib/errors.ts";
 import { parseExactJson } from "../lib/json/exact.ts";
 

@@ -9,8 +9,8 @@ import { X509Certificate } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Server } from "bun";
+import { once } from "../lib/concurrency.ts";
 import { firstLine } from "../lib/errors.ts";
-import { once } from "../lib/once.ts";
 import type { Log } from "../log.ts";
 
 export interface CertificateOptions {

@@ -21,7 +21,7 @@ import { StoreReplica } from "../cluster/store-replica.ts";
 import { postgresAddress } from "../config/secrets.ts";
 import type { Config } from "../config/settings.ts";
 import { newPayloadKey, openPayloadKey, writePayloadKey } from "../flags/store/payload-key.ts";
-import { openSqlite } from "../lib/sqlite/open.ts";
+import { openSqlite } from "../lib/sqlite.ts";
 import type { PostgresAddress } from "../lib/store-urls.ts";
 import { acquireStoresLock } from "../lock.ts";
 import { paths } from "../paths.ts";

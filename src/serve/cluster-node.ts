@@ -30,7 +30,7 @@ import { postgresAddress } from "../config/secrets.ts";
 import type { Config } from "../config/settings.ts";
 import { newPayloadKey, readPayloadKey, writePayloadKey } from "../flags/store/payload-key.ts";
 import type { SharedState } from "../http/edge-deps.ts";
-import { PeriodicTasks } from "../lib/periodic-tasks.ts";
+import { PeriodicTasks } from "../lib/concurrency.ts";
 import { type PostgresAddress, redactPostgresUrl } from "../lib/store-urls.ts";
 import { acquireEngineLock } from "../lock.ts";
 import type { Log } from "../log.ts";

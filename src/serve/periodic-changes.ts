@@ -3,7 +3,7 @@
 import type { Metadata } from "../accounts/metadata.ts";
 import { hasDueChanges, runScheduledChanges } from "../flags/api/pending-changes.ts";
 import type { PayloadCipher } from "../flags/store/flag-writes.ts";
-import { PeriodicTasks } from "../lib/periodic-tasks.ts";
+import { PeriodicTasks } from "../lib/concurrency.ts";
 import type { Log } from "../log.ts";
 import type { SqliteCorruption } from "../operate/sqlite-corruption.ts";
 

@@ -15,10 +15,9 @@ import {
   type SurveyQuestion,
 } from "../events/insights/survey-tally.ts";
 import type { WeekStartDay } from "../events/insights/trend-range.ts";
-import { toApiTime } from "../lib/api-time.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
-import { dayMs } from "../lib/time.ts";
+import { dayMs, toApiTime } from "../lib/time.ts";
 import type { Survey } from "./surveys.ts";
 
 export interface SurveyEvents {

@@ -4,7 +4,7 @@ import { and, eq } from "drizzle-orm";
 import type { Metadata } from "../accounts/metadata.ts";
 import { survey } from "../accounts/schema.ts";
 import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
-import { PeriodicTasks } from "../lib/periodic-tasks.ts";
+import { PeriodicTasks } from "../lib/concurrency.ts";
 import { iterationAt } from "./iterations.ts";
 import { countBySurvey, type SurveyResultDeps } from "./results.ts";
 import { running, type Survey, updateSurvey } from "./surveys.ts";

@@ -4,12 +4,12 @@
  */
 
 import { describe, expect, test } from "bun:test";
+import { checkScopes } from "../../src/accounts/limits.ts";
 import { insertOrganization } from "../../src/accounts/organizations.ts";
 import { createKey } from "../../src/accounts/personal-keys.ts";
 import { createProject } from "../../src/accounts/projects.ts";
 import { routeScopes } from "../../src/accounts/route-scopes.ts";
 import { membership } from "../../src/accounts/schema.ts";
-import { checkScopes } from "../../src/accounts/scopes.ts";
 import { createUser, setUserActive } from "../../src/accounts/users.ts";
 import { eventRoutes } from "../../src/events/api/events.ts";
 import { LiveEvents, liveRoutes } from "../../src/events/api/live.ts";

@@ -11,7 +11,7 @@ import {
   newProjectKey,
 } from "../../src/accounts/key-formats.ts";
 import { authenticate } from "../../src/accounts/key-index.ts";
-import { allows } from "../../src/accounts/limits.ts";
+import { allows, checkScopes } from "../../src/accounts/limits.ts";
 import { openMetadata } from "../../src/accounts/metadata.ts";
 import { createKey, listKeys, revokeKey, rollKey } from "../../src/accounts/personal-keys.ts";
 import {
@@ -21,7 +21,6 @@ import {
   rotateProjectKey,
   updateProject,
 } from "../../src/accounts/projects.ts";
-import { checkScopes } from "../../src/accounts/scopes.ts";
 import { setUserActive } from "../../src/accounts/users.ts";
 import { FlagSets } from "../../src/flags/store/flag-sets.ts";
 import { createFlag } from "../../src/flags/store/flag-writes.ts";

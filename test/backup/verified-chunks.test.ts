@@ -3,10 +3,10 @@
 import { describe, expect, test } from "bun:test";
 import { zstdCompressSync } from "node:zlib";
 import type { IndexedChunk } from "../../src/backup/chunk-index.ts";
+import { VerifiedChunks, writtenChunk } from "../../src/backup/chunks.ts";
 import { chunkKey, type Destination } from "../../src/backup/destination.ts";
 import { BackupNotFoundError, DestinationError } from "../../src/backup/errors.ts";
 import { BackupKeys } from "../../src/backup/keys.ts";
-import { VerifiedChunks, writtenChunk } from "../../src/backup/verified-chunks.ts";
 
 const chunk = Buffer.from("what the piece holds ".repeat(100));
 const stored = zstdCompressSync(chunk);

@@ -4,8 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { spawn } from "node:child_process";
 import { chmodSync, closeSync, copyFileSync, openSync, readdirSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { tableLines } from "../../cli/output.ts";
-import { systemErrorMessage } from "../../cli/system-errors.ts";
+import { systemErrorMessage, tableLines } from "../../cli/output.ts";
 import type { Status } from "../../src/operate/status-schema.ts";
 import {
   executable,

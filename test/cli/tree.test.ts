@@ -4,7 +4,7 @@ import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { commandsFor } from "../../cli/commands.ts";
-import { getJsonShape } from "../../cli/json-schema.ts";
+import { getJsonShape } from "../../cli/output.ts";
 import { invocations, triedElsewhere } from "./invocations.ts";
 import { groups, leaves } from "./tree.ts";
 

@@ -6,7 +6,7 @@ import { cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { FormatRegistry, TypeRegistry } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { getJsonShape } from "../../cli/json-schema.ts";
+import { getJsonShape } from "../../cli/output.ts";
 import { type Metadata, openMetadata } from "../../src/accounts/metadata.ts";
 import { listOrganizations } from "../../src/accounts/organizations.ts";
 import { createKey } from "../../src/accounts/personal-keys.ts";

@@ -8,7 +8,7 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import type { TSchema } from "@sinclair/typebox";
 import type { Command } from "commander";
-import { getJsonShape } from "../../cli/json-schema.ts";
+import { getJsonShape } from "../../cli/output.ts";
 import { environmentName, type SettingName, settings } from "../../src/config/settings.ts";
 import type { OpenApiDocument } from "../../src/http/openapi.ts";
 import { paths } from "../../src/paths.ts";

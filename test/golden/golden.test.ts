@@ -8,7 +8,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
 import type { Command } from "commander";
-import { getJsonShape } from "../../cli/json-schema.ts";
+import { getJsonShape } from "../../cli/output.ts";
 import type { OpenApiDocument, Operation } from "../../src/http/openapi.ts";
 import { version } from "../../src/version.ts";
 import { groups, leaves } from "../cli/tree.ts";

@@ -3,8 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { detectFormat, nearestFormats } from "../../src/import/map/formats.ts";
-import { isTotals } from "../../src/import/map/totals.ts";
+import { detectFormat, isTotals, nearestFormats } from "../../src/import/map/formats.ts";
 import { detectFileType } from "../../src/import/read/file-type.ts";
 import type { JsonObject } from "../../src/lib/json/value.ts";
 import { executable, flagkeep, initializedDirectory, temporaryFolder } from "../support/server.ts";

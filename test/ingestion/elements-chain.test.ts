@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { elementsMax, parseElementsChain } from "../../src/events/autocapture-elements.ts";
+import { elementsMax, parseElementsChain } from "../../src/events/serialize.ts";
 import { elementsChain } from "../../src/ingestion/elements-chain.ts";
 import { expectWithin } from "../support/times.ts";
 

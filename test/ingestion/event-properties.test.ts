@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { editedObject } from "../../src/ingestion/event-properties.ts";
 import { normalize } from "../../src/ingestion/normalize.ts";
-import { editedObject } from "../../src/ingestion/properties-json.ts";
 import { facts, itemFromText, noon, normalizedText, stored } from "./support.ts";
 
 const properties = (json: string, overrides: Parameters<typeof facts>[0] = {}, beside = "") =>

@@ -3,7 +3,7 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 
-const module = join(import.meta.dir, "../../src/lib/interrupt.ts");
+const module = join(import.meta.dir, "../../src/lib/cancellation.ts");
 
 /** Runs a script that has begun when it says so, tells it to stop, and returns what it said. */
 async function interrupted(script: string) {

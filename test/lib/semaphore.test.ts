@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { CapacityExceededError, Semaphore } from "../../src/lib/semaphore.ts";
+import { CapacityExceededError, Semaphore } from "../../src/lib/concurrency.ts";
 
 test("never exceeds its limits, serves every caller, and runs exclusive callers alone", async () => {
   const work = fc.record({

@@ -4,7 +4,7 @@ import { Database } from "bun:sqlite";
 import { afterAll, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { sqliteVersion } from "../../src/lib/sqlite/migrate.ts";
+import { sqliteVersion } from "../../src/lib/sqlite.ts";
 import { temporaryFolder } from "../support/server.ts";
 
 const folder = temporaryFolder();

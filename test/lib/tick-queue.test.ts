@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { TickQueue } from "../../src/lib/tick-queue.ts";
+import { TickQueue } from "../../src/lib/concurrency.ts";
 
 test("each tick of the event loop runs one job, and waiting jobs run in order", async () => {
   const turns = new TickQueue();

@@ -4,7 +4,7 @@ import { Database } from "bun:sqlite";
 import { afterAll, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { checkDefinitions } from "../../src/operate/doctor/definitions.ts";
+import { checkDefinitions } from "../../src/operate/doctor/run-checks.ts";
 import { paths } from "../../src/paths.ts";
 import { flagkeep, initializedDirectory } from "../support/server.ts";
 

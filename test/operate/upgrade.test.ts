@@ -7,7 +7,7 @@ import { Database } from "bun:sqlite";
 import { afterAll, describe, expect, test } from "bun:test";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { migrate } from "../../src/lib/sqlite/migrate.ts";
+import { migrate } from "../../src/lib/sqlite.ts";
 import { acquireLock } from "../../src/lock.ts";
 import { flagkeep, type Initialized, ServerProcess, temporaryFolder } from "../support/server.ts";
 import { openAndDie } from "./migrate-and-die.ts";

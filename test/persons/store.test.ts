@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { NewerDataVersionError } from "../../src/lib/sqlite/migrate.ts";
+import { NewerDataVersionError } from "../../src/lib/sqlite.ts";
 import { changesAfter, pruneChanges } from "../../src/persons/changes.ts";
 import {
   addCohortMembers,

@@ -4,7 +4,7 @@ import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { checkSqlite } from "../../src/lib/sqlite/check.ts";
+import { checkSqlite } from "../../src/lib/sqlite.ts";
 import { flagkeep, initializedDirectory, ServerProcess, until } from "../support/server.ts";
 
 interface Readiness {

@@ -18,8 +18,8 @@ import {
   string,
   uuid,
 } from "../../http/schemas.ts";
-import { toApiTime } from "../../lib/api-time.ts";
 import { InvalidFieldError } from "../../lib/errors.ts";
+import { toApiTime } from "../../lib/time.ts";
 import {
   type ActivityEntry,
   type ActivityFilter,

@@ -2,7 +2,7 @@
 
 import type { Static } from "@sinclair/typebox";
 import { dateTime, int, list, named, nothing, nullable, object, string, uuid } from "../../http/schemas.ts";
-import { toApiTime, toApiTimeOrNull } from "../../lib/api-time.ts";
+import { toApiTime, toApiTimeOrNull } from "../../lib/time.ts";
 import type { CreatedKey, PersonalKey } from "../personal-keys.ts";
 
 const KeyFields = {

@@ -16,7 +16,7 @@ import {
   string,
   uuid,
 } from "../../http/schemas.ts";
-import { toApiTime, toApiTimeOrNull } from "../../lib/api-time.ts";
+import { toApiTime, toApiTimeOrNull } from "../../lib/time.ts";
 import type { Project } from "../project-directory.ts";
 import { type PreviousKeyUsage, previousKey } from "../project-keys.ts";
 import {

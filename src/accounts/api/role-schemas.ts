@@ -12,7 +12,7 @@ import {
   string,
   uuid,
 } from "../../http/schemas.ts";
-import { toApiTime } from "../../lib/api-time.ts";
+import { toApiTime } from "../../lib/time.ts";
 import type { Role, RoleMember } from "../roles.ts";
 import type { User } from "../users.ts";
 import { exampleUser, UserBody, userBody } from "./user-schemas.ts";

@@ -17,8 +17,8 @@ import {
   string,
   uuid,
 } from "../../http/schemas.ts";
-import { toApiTime, toApiTimeOrNull } from "../../lib/api-time.ts";
 import { InvalidFieldError } from "../../lib/errors.ts";
+import { toApiTime, toApiTimeOrNull } from "../../lib/time.ts";
 import { isUnlimited } from "../limits.ts";
 import type { Metadata } from "../metadata.ts";
 import { findOrganization } from "../organizations.ts";

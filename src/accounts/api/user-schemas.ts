@@ -13,7 +13,7 @@ import {
   string,
   uuid,
 } from "../../http/schemas.ts";
-import { toApiTime } from "../../lib/api-time.ts";
+import { toApiTime } from "../../lib/time.ts";
 import type { Reading } from "../db.ts";
 import type { Organization } from "../organizations.ts";
 import { hasPassword } from "../sessions/members.ts";

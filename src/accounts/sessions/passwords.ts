@@ -5,8 +5,8 @@
  * of milliseconds, eight by most of a second. So one runs at a time per process, and a full queue rejects.
  */
 
+import { CapacityExceededError, Semaphore } from "../../lib/concurrency.ts";
 import { InvalidFieldError, TooManyAttemptsError } from "../../lib/errors.ts";
-import { CapacityExceededError, Semaphore } from "../../lib/semaphore.ts";
 
 const lengthMin = 12;
 const lengthMax = 256;

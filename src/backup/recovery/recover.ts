@@ -18,7 +18,7 @@ import { getNewerFormat, toOpenError } from "../../events/duckdb/open-error.ts";
 import { type ArchivedSegment, lastArchived } from "../../journal/archive.ts";
 import { type Lane, lanes } from "../../journal/segment.ts";
 import { AppError, firstLine, OperatorActionError } from "../../lib/errors.ts";
-import { NewerDataVersionError } from "../../lib/sqlite/migrate.ts";
+import { NewerDataVersionError } from "../../lib/sqlite.ts";
 import { shellWord } from "../../lib/terminal-text.ts";
 import { paths } from "../../paths.ts";
 import type { PeopleStore } from "../../persons/store.ts";

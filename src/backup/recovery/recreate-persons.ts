@@ -10,7 +10,7 @@ import { setNativeFolder } from "../../events/duckdb/native-folder.ts";
 import { lanes } from "../../journal/segment.ts";
 import { AppError } from "../../lib/errors.ts";
 import { NonNegativeInt, strictObject } from "../../lib/schema.ts";
-import { checkSqlite } from "../../lib/sqlite/check.ts";
+import { checkSqlite } from "../../lib/sqlite.ts";
 import { acquireStoresLock } from "../../lock.ts";
 import { paths } from "../../paths.ts";
 import { openPeople } from "../../persons/open.ts";

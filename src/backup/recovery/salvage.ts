@@ -5,9 +5,12 @@
  * the next start applies them. Nothing in the old directory changes.
  */
 
-import { appendFileSync, mkdirSync } from "node:fs";
+import { appendFileSync, copyFileSync, existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
+import { metadataSchemaVersion } from "../../accounts/db.ts";
+import { openMetadata } from "../../accounts/metadata.ts";
+import { listOrganizations } from "../../accounts/organizations.ts";
 import type { ArchivedSegment } from "../../journal/archive.ts";
 import { syncFolder } from "../../journal/disk.ts";
 import { entryStart } from "../../journal/entry.ts";
@@ -21,15 +24,15 @@ import {
   segmentHeader,
 } from "../../journal/segment.ts";
 import { AppError } from "../../lib/errors.ts";
+import { patientClient } from "../../lib/sqlite.ts";
 import { paths } from "../../paths.ts";
 import { openPeople } from "../../persons/open.ts";
 import { laneCursors } from "../../persons/reader.ts";
+import { isOfThisHistory } from "../last-backup.ts";
 import type { Manifest } from "../manifest.ts";
-import { isOfThisHistory } from "../restore-marker.ts";
 import { getExtent } from "./backup-copies.ts";
 import { archivedAfter, type Cursors, formatGaps, type Gap, gapsBetween, segmentsIn } from "./range.ts";
 import { readFile } from "./replay.ts";
-import { projectIds, salvageMetadata } from "./salvage-metadata.ts";
 
 /** The old directory does not continue where the backup ends. */
 class ReplayIncompleteError extends AppError {
@@ -197,4 +200,67 @@ function getSegment(lane: Lane, first: number, lines: readonly string[], last: n
   const entries = Buffer.from(lines.map((line) => `${line}\n`).join(""));
   const hash = hashBlock(entries, last, hashSeed(first));
   return Buffer.concat([Buffer.from(header), entries, Buffer.from(blockLine(last, entries.length, hash))]);
+}
+
+/** `ok`: it has replaced the restored one. Otherwise the reason; `foreign`: it contains none of the organizations. */
+export type MetadataSalvage = "ok" | "missing" | "damaged" | "newer" | "foreign";
+
+/** Replaces the restored metadata store and payload key with copies of the old ones. */
+function salvageMetadata(oldDir: string, restoredDir: string): MetadataSalvage {
+  const from = paths(oldDir);
+  const to = paths(restoredDir);
+  if (!existsSync(from.metadata)) return "missing";
+  const copy = `${to.metadata}.old`;
+  const result = copyIfUsable(from.metadata, copy, organizationIds(to.metadata));
+  if (result === "ok") {
+    removeStore(to.metadata);
+    renameSync(copy, to.metadata);
+    if (existsSync(from.payloadKey)) copyFileSync(from.payloadKey, to.payloadKey);
+  }
+  removeStore(copy);
+  return result;
+}
+
+function copyIfUsable(path: string, copy: string, known: readonly string[]): MetadataSalvage {
+  try {
+    const db = patientClient(path, { readwrite: true, create: false });
+    try {
+      const [first] = db.query("PRAGMA quick_check(1)").values() as [[string]];
+      if (first[0] !== "ok") return "damaged";
+      const { version } = db.query("SELECT max(version) AS version FROM schema_migration").get() as {
+        version: number;
+      };
+      if (version > metadataSchemaVersion) return "newer";
+      db.run("VACUUM INTO ?", [copy]);
+    } finally {
+      db.close();
+    }
+    // Opening migrates the schema: only that of the copy.
+    return organizationIds(copy).some((id) => known.includes(id)) ? "ok" : "foreign";
+  } catch {
+    return "damaged";
+  }
+}
+
+function removeStore(path: string): void {
+  for (const end of ["", "-wal", "-shm"]) rmSync(path + end, { force: true });
+}
+
+/** IDs of all projects, including archived ones. */
+export function projectIds(dataDir: string): Set<number> {
+  const metadata = openMetadata(paths(dataDir).metadata);
+  try {
+    return new Set(metadata.projects.list({ includeArchived: true }).map(({ id }) => id));
+  } finally {
+    metadata.close();
+  }
+}
+
+function organizationIds(path: string): string[] {
+  const metadata = openMetadata(path);
+  try {
+    return listOrganizations(metadata.db).map(({ id }) => id);
+  } finally {
+    metadata.close();
+  }
 }

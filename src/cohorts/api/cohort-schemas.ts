@@ -16,7 +16,7 @@ import {
   record,
   string,
 } from "../../http/schemas.ts";
-import { toApiTime, toApiTimeOrNull } from "../../lib/api-time.ts";
+import { toApiTime, toApiTimeOrNull } from "../../lib/time.ts";
 import type { Cohort } from "../cohorts.ts";
 
 export const CohortBody = named(

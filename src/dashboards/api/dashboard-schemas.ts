@@ -18,7 +18,7 @@ import {
   string,
   tag,
 } from "../../http/schemas.ts";
-import { toApiTime, toApiTimeOrNull } from "../../lib/api-time.ts";
+import { toApiTime, toApiTimeOrNull } from "../../lib/time.ts";
 import type { Dashboard, TileChange } from "../store.ts";
 import { exampleInsight, InsightBody } from "./insight-schemas.ts";
 

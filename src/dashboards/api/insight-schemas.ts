@@ -18,8 +18,8 @@ import {
   string,
   tag,
 } from "../../http/schemas.ts";
-import { toApiTime, toApiTimeOrNull } from "../../lib/api-time.ts";
 import type { Json } from "../../lib/json/value.ts";
+import { toApiTime, toApiTimeOrNull } from "../../lib/time.ts";
 import type { Insight } from "../store.ts";
 
 export const InsightBody = named(

@@ -23,8 +23,8 @@ import {
   record,
   string,
 } from "../../http/schemas.ts";
-import { toApiTimeOrNull } from "../../lib/api-time.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json/value.ts";
+import { toApiTimeOrNull } from "../../lib/time.ts";
 import { type OpenedLink, openShareLink } from "../share-links.ts";
 import { getTiles, type Insight } from "../store.ts";
 import { compute, type InsightDeps, withDates } from "./compute-insight.ts";

@@ -22,10 +22,10 @@ import {
   string,
   union,
 } from "../../http/schemas.ts";
-import { toApiTimeOrNull } from "../../lib/api-time.ts";
-import { clientSignal, withAbortSignal } from "../../lib/client-abort.ts";
+import { clientSignal, withAbortSignal } from "../../lib/cancellation.ts";
 import { InvalidFieldError, TooManyAttemptsError } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json/value.ts";
+import { toApiTimeOrNull } from "../../lib/time.ts";
 import { columnsDescription, csvCaution } from "../export/columns.ts";
 import { getRefresh, type Refresh, refreshDescription } from "../insights/insight-cache.ts";
 import { toHogqlOptions, toStatement } from "../query/hogql.ts";

@@ -4,7 +4,7 @@
  */
 
 import { OperatorActionError } from "../../lib/errors.ts";
-import { NewerDataVersionError } from "../../lib/sqlite/migrate.ts";
+import { NewerDataVersionError } from "../../lib/sqlite.ts";
 import type { ClickHouseAddress } from "../../lib/store-urls.ts";
 import type { ClickHouseConnection } from "./connection.ts";
 

@@ -2,7 +2,7 @@
 
 import { type Lane, lanes } from "../../journal/segment.ts";
 import { OperatorActionError } from "../../lib/errors.ts";
-import { NewerDataVersionError } from "../../lib/sqlite/migrate.ts";
+import { NewerDataVersionError } from "../../lib/sqlite.ts";
 import { type ClickHouseAddress, redactUrl } from "../../lib/store-urls.ts";
 import type { ExternalEvents } from "../../persons/external-events.ts";
 import { ClickHouseConnection, ClickHouseUnreachableError } from "./connection.ts";

@@ -2,7 +2,7 @@
 
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import type { DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
-import { type Migration, NewerDataVersionError } from "../../lib/sqlite/migrate.ts";
+import { type Migration, NewerDataVersionError } from "../../lib/sqlite.ts";
 import { attachCachedTables } from "./cached-tables.ts";
 import initial from "./migrations/001-events.sql" with { type: "text" };
 import persons from "./migrations/002-persons.sql" with { type: "text" };

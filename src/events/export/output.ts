@@ -5,8 +5,8 @@ import { open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
 import { syncFolder } from "../../journal/disk.ts";
+import { onInterrupt } from "../../lib/cancellation.ts";
 import { AppError } from "../../lib/errors.ts";
-import { onInterrupt } from "../../lib/interrupt.ts";
 import { NonNegativeInt, strictObject } from "../../lib/schema.ts";
 import type { Sink } from "./writer.ts";
 

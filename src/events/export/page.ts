@@ -4,7 +4,7 @@
  */
 
 import { type Lane, lanes } from "../../journal/segment.ts";
-import { AdaptiveBatchSize } from "../../lib/adaptive-batch-size.ts";
+import { AdaptiveBatchSize } from "../../lib/concurrency.ts";
 import { isoFromMicros } from "../../lib/time.ts";
 import type { PersonReader } from "../../persons/person-reader.ts";
 import { exportedColumns } from "../columns.ts";

@@ -3,9 +3,8 @@
  * zone is that of the project, so DuckDB's functions read the project's clock. Pure.
  */
 
-import { fold, getConstant, type Node } from "./fold.ts";
 import { isNumeric, isText } from "./hogql-types.ts";
-import { textConstant } from "./nodes.ts";
+import { fold, getConstant, type Node, textConstant } from "./nodes.ts";
 
 export interface TimeForm {
   sql: string;

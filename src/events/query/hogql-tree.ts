@@ -6,13 +6,11 @@
 
 import type { WeekStartDay } from "../insights/trend-range.ts";
 import { StatementRejectedError } from "./errors.ts";
-import { fold, getConstant, type Node } from "./fold.ts";
-import { aggregate, comparingAggregates, renameWindow } from "./hogql-aggregates.ts";
+import { aggregate, applyLimitBy, comparingAggregates, renameWindow } from "./hogql-clauses.ts";
 import { templates } from "./hogql-functions.ts";
-import { applyLimitBy } from "./hogql-limit-by.ts";
 import { instantSql, resultZone, timeForm } from "./hogql-times.ts";
 import { coerceProperties, isText, tryCast } from "./hogql-types.ts";
-import { copy, jsonString, tableNames, textConstant } from "./nodes.ts";
+import { copy, fold, getConstant, jsonString, type Node, tableNames, textConstant } from "./nodes.ts";
 import { pointerTo } from "./property-names.ts";
 
 export interface HogqlContext {

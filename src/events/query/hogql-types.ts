@@ -1,8 +1,7 @@
 /** Types of expressions in HogQL: properties are strings, except where numbers or booleans are expected. Pure. */
 
-import { fold, type Node } from "./fold.ts";
 import { countingFunctions, numericFunctions } from "./hogql-functions.ts";
-import { castNode } from "./nodes.ts";
+import { castNode, fold, type Node } from "./nodes.ts";
 
 /** A property or another member of JSON as a string. */
 export const isText = ({ class: kind, function_name: name }: Node): boolean =>

@@ -1,7 +1,5 @@
 /** Makes, copies and finds nodes of DuckDB's syntax tree. */
 
-import { fold, type Node } from "./fold.ts";
-
 export function functionNode(name: string, children: Node[]): Node {
   return {
     class: "FUNCTION",
@@ -64,4 +62,18 @@ export function tableNames(part: unknown, names = new Map<string, string>()): Ma
   if ((type === "BASE_TABLE" || type === "SUBQUERY") && alias) names.set(fold(String(alias)), name);
   for (const child of Object.values(part)) tableNames(child, names);
   return names;
+}
+
+/** Modifications are reflected in the printed statement. */
+export type Node = Record<string, unknown>;
+
+/** Folds case like DuckDB's name comparison: ASCII letters only. */
+export function fold(name: string): string {
+  return name.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase());
+}
+
+/** The value of a literal; undefined for other expressions. */
+export function getConstant(node: Node | undefined): unknown {
+  const value = node?.class === "CONSTANT" ? (node.value as Node | undefined) : undefined;
+  return value === undefined || value.is_null === true ? undefined : value.value;
 }

@@ -4,9 +4,8 @@
  */
 
 import { StatementRejectedError } from "./errors.ts";
-import { fold, getConstant, type Node } from "./fold.ts";
 import { pathFunctions } from "./functions.ts";
-import { jsonString } from "./nodes.ts";
+import { fold, getConstant, jsonString, type Node } from "./nodes.ts";
 
 /** Start of a DuckDB path; any other string after `$` is part of a name. */
 const pathForm = /^\$(?:$|[.[*])/;

@@ -3,8 +3,7 @@
  * whose FROM is the view `events` itself, so that no other `properties` can be meant. Works on a checked tree; pure.
  */
 
-import { fold, getConstant, type Node } from "./fold.ts";
-import { castNode, functionNode, tableNames, textConstant } from "./nodes.ts";
+import { castNode, fold, functionNode, getConstant, type Node, tableNames, textConstant } from "./nodes.ts";
 import { getTable } from "./statement.ts";
 
 /** How a property is read: as in `properties->>'x'`, or as in `prop('x')`, which equals the column for all values. */

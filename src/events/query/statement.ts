@@ -5,7 +5,6 @@
  */
 
 import { StatementRejectedError } from "./errors.ts";
-import { fold, getConstant, type Node } from "./fold.ts";
 import {
   allowedFunctions,
   allowedTableFunctions,
@@ -13,7 +12,7 @@ import {
   sizedFunctions,
   sizeMax,
 } from "./functions.ts";
-import { tableNames } from "./nodes.ts";
+import { fold, getConstant, type Node, tableNames } from "./nodes.ts";
 import { withPropertyName, withPropertyNames, withTextComparison } from "./property-names.ts";
 
 const viewNames = ["events", "persons", "groups"] as const;

@@ -25,7 +25,7 @@ import {
   string,
   tag,
 } from "../../http/schemas.ts";
-import { toApiTime, toApiTimeOrNull } from "../../lib/api-time.ts";
+import { toApiTime, toApiTimeOrNull } from "../../lib/time.ts";
 import {
   type Experiment,
   experimentStatuses,

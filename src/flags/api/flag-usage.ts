@@ -7,8 +7,8 @@ import type { Project } from "../../accounts/project-directory.ts";
 import { flag } from "../../accounts/schema.ts";
 import type { FlagCalls, FlagCallsRequest } from "../../events/insights/flag-evaluations.ts";
 import { dateTime, int, list, named, nullable, object, optional, string } from "../../http/schemas.ts";
-import { toApiTimeOrNull } from "../../lib/api-time.ts";
 import { InvalidFieldError } from "../../lib/errors.ts";
+import { toApiTimeOrNull } from "../../lib/time.ts";
 
 /** Counts the calls that SDKs reported. */
 export interface FlagCallCounter {

@@ -5,7 +5,7 @@
  * keep the values they have. Source: contract, flag-evaluation 3.4, 5 and 10.
  */
 
-import type { MaybePromise } from "../../lib/maybe-promise.ts";
+import type { MaybePromise } from "../../lib/concurrency.ts";
 import { ResultCache } from "../evaluate/caches.ts";
 import { Evaluation, evaluate } from "../evaluate/evaluate.ts";
 import { planHashKeyOverrides } from "../evaluate/hash-key-overrides.ts";

@@ -6,7 +6,7 @@
  * does not respond. Source: contract, flag-evaluation 10.
  */
 
-import { forNoCaller } from "../../lib/client-abort.ts";
+import { forNoCaller } from "../../lib/cancellation.ts";
 import { sanitizeString } from "../../lib/json/canonical.ts";
 import { sleep } from "../../lib/time.ts";
 import type { NewOverrides } from "../../persons/hash-key-overrides.ts";

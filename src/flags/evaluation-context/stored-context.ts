@@ -5,9 +5,9 @@
  * flag-evaluation 9, 10 and 13.
  */
 
+import type { MaybePromise } from "../../lib/concurrency.ts";
 import { formatNumber, parseExactJson } from "../../lib/json/exact.ts";
 import { getOwnProperty, isJsonObject, type JsonObject } from "../../lib/json/value.ts";
-import type { MaybePromise } from "../../lib/maybe-promise.ts";
 import type { PersonJson } from "../../persons/person.ts";
 import type {
   GroupKey,

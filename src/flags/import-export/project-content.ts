@@ -2,8 +2,10 @@
 
 import type { Reading } from "../../accounts/db.ts";
 import { deletedCohorts, readCohorts } from "../../cohorts/cohorts.ts";
+import type { ExportColumn, ExportRow, ExportValue } from "../../events/export/columns.ts";
+import type { ExportRequest } from "../../events/export/page.ts";
 import { AppError } from "../../lib/errors.ts";
-import { isJsonObject } from "../../lib/json/value.ts";
+import { isJsonObject, type Json } from "../../lib/json/value.ts";
 import { exportedFields, type Flag, storedFields } from "../fields.ts";
 import { redactedPayload, withHiddenPayloads } from "../rules/types.ts";
 import { readFlags } from "../store/flag.ts";
@@ -63,4 +65,32 @@ export function storedFlag(flag: Flag, payloads?: PayloadCipher): StoredFlag {
   const all = { ...storedFields(flag), filters: payloads ? payloads.open(flag) : withHiddenPayloads(flag) };
   const fields = exportedFields.map(({ name }) => [name, all[name as keyof typeof all]]);
   return { id: flag.id, key: flag.key, fields: Object.fromEntries(fields) };
+}
+
+export const flagColumns: readonly ExportColumn[] = [
+  { name: "id", kind: "integer" },
+  ...exportedFields,
+  { name: "created_at", kind: "instant" },
+];
+
+/** The flags that are not deleted, with the names of the API. */
+export function flagRows(
+  db: Reading,
+  { projectId, fromMicros = -Infinity, toMicros = Infinity }: Omit<ExportRequest, "subject" | "after">,
+): ExportRow[] {
+  return readFlags(db, projectId)
+    .filter(({ createdAt }) => {
+      const micros = createdAt.getTime() * 1_000;
+      return micros >= fromMicros && micros < toMicros;
+    })
+    .map((flag) => {
+      const { id, key, fields } = storedFlag(flag);
+      const values: Record<string, Json> = { id, key, ...fields, created_at: flag.createdAt.toISOString() };
+      return flagColumns.map(({ name, kind }) => exportValue(kind, values[name] ?? null));
+    });
+}
+
+function exportValue(kind: string, value: Json): ExportValue {
+  const isJson = kind === "json" || kind === "list";
+  return isJson && value !== null ? JSON.stringify(value) : (value as ExportValue);
 }

@@ -6,8 +6,8 @@
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { filtersInvalid, flagInvalid } from "./errors.ts";
+import { withRollout } from "./filters.ts";
 import { checkShape } from "./filters-schema.ts";
-import { withRollout } from "./rollout.ts";
 import { toPercentage } from "./stored-filters.ts";
 import { getGroups, getGroupType } from "./types.ts";
 

@@ -6,7 +6,7 @@
 
 import { type Call, clientRoutes, type Route, RouteResponse } from "../../http/route.ts";
 import { object, optional, record, string } from "../../http/schemas.ts";
-import type { MaybePromise } from "../../lib/maybe-promise.ts";
+import type { MaybePromise } from "../../lib/concurrency.ts";
 import { Evaluation } from "../evaluate/evaluate.ts";
 import { compileFlagSet } from "../evaluate/flag-set.ts";
 import type { FlagSet } from "../evaluate/model.ts";

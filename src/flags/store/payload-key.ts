@@ -14,7 +14,7 @@ import { isReplica } from "../../cluster/replica-marker.ts";
 import { AppError } from "../../lib/errors.ts";
 import { isJsonObject } from "../../lib/json/value.ts";
 import { keyBytes } from "../../lib/sealed-text.ts";
-import { readonlyClient } from "../../lib/sqlite/open.ts";
+import { readonlyClient } from "../../lib/sqlite.ts";
 import { shellWord } from "../../lib/terminal-text.ts";
 import type { Flag } from "../fields.ts";
 import { isSealed, unseal } from "./payload-cipher.ts";

@@ -23,8 +23,8 @@ import {
   string,
   uuid,
 } from "../../http/schemas.ts";
-import { toApiTime } from "../../lib/api-time.ts";
 import { InvalidFieldError } from "../../lib/errors.ts";
+import { toApiTime } from "../../lib/time.ts";
 import { type ImportOptions, type ImportRun, importStates } from "../import-status.ts";
 import { fieldRule } from "../map/fields.ts";
 import { importFormats } from "../map/formats.ts";

@@ -25,8 +25,8 @@ import {
   string,
   uuid,
 } from "../../http/schemas.ts";
-import { toApiTime, toApiTimeOrNull } from "../../lib/api-time.ts";
 import { setNewest } from "../../lib/bounded-cache.ts";
+import { toApiTime, toApiTimeOrNull } from "../../lib/time.ts";
 import { type Job, type JobKind, JobRunningError, type Jobs } from "../jobs.ts";
 
 export interface BackupDeps {

@@ -6,7 +6,7 @@ import type { Route } from "../../http/route.ts";
 import { dateTime, int, list, named, nullable, object, string } from "../../http/schemas.ts";
 import { exampleImport, ImportBody, importBody } from "../../import/api/imports.ts";
 import type { ImportUploads } from "../../import/uploads.ts";
-import { toApiTime } from "../../lib/api-time.ts";
+import { toApiTime } from "../../lib/time.ts";
 import { Finding } from "../doctor/finding.ts";
 import type { RequestLog } from "../request-log.ts";
 import { historySampleSeconds, historySamplesMax, StatusSample } from "../status-history.ts";

@@ -3,12 +3,11 @@
 import { accessSync, constants, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readLastBackup } from "../../backup/last-backup.ts";
+import { isOfThisHistory, readLastBackup } from "../../backup/last-backup.ts";
 import { getExtent, localCopies } from "../../backup/recovery/backup-copies.ts";
 import { readCorruptMark } from "../../backup/recovery/quarantine.ts";
 import { type Cursors, formatGaps, neededUpTo } from "../../backup/recovery/range.ts";
 import { expectedGaps, planFrom } from "../../backup/recovery/recovery-source.ts";
-import { isOfThisHistory } from "../../backup/restore-marker.ts";
 import { eventsSchemaVersion, readEventsVersion, withEventFile } from "../../events/duckdb/database.ts";
 import { areNativeFilesThere, setNativeFolder } from "../../events/duckdb/native-folder.ts";
 import { toOpenError } from "../../events/duckdb/open-error.ts";

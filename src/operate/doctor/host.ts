@@ -3,7 +3,7 @@
 import { existsSync } from "node:fs";
 import { listenErrorReason } from "../../http/server.ts";
 import { bytesNeededToAccept, reservedBytes, systemDisk } from "../../journal/disk.ts";
-import { readonlyClient } from "../../lib/sqlite/open.ts";
+import { readonlyClient } from "../../lib/sqlite.ts";
 import { paths } from "../../paths.ts";
 import { storeUsage } from "../disk-usage.ts";
 import { type Finding, failure, ok, warning } from "./finding.ts";

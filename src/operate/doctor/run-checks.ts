@@ -1,22 +1,84 @@
 /** Checks a data directory and its machine without changing anything, and reports problems with their fixes. */
 
+import { existsSync } from "node:fs";
 import { type LastBackup, readLastBackup } from "../../backup/last-backup.ts";
+import { getMisfits as cohortMisfits } from "../../cohorts/cohort-filters.ts";
 import { eventsAddress, postgresAddress } from "../../config/secrets.ts";
 import type { Config } from "../../config/settings.ts";
+import { getMisfits as flagMisfits } from "../../flags/rules/condition-rules.ts";
 import { firstLine } from "../../lib/errors.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
+import { readonlyClient } from "../../lib/sqlite.ts";
 import type { ClickHouseAddress } from "../../lib/store-urls.ts";
 import { acquireSharedLock } from "../../lock.ts";
 import { paths } from "../../paths.ts";
 import { callControl } from "../../rpc/control.ts";
 import type { Status } from "../status-schema.ts";
 import { checkClickHouse, hasExternalStore } from "./clickhouse.ts";
-import { checkDefinitions } from "./definitions.ts";
 import { checkArchive, checkEventStore } from "./event-store.ts";
 import { type Finding, failure, ok, warning } from "./finding.ts";
 import { checkClock, checkDisk, checkPort } from "./host.ts";
 import { checkPermissions } from "./permissions.ts";
 import { checkPostgres } from "./postgres.ts";
 import { checkJournal, checkPayloadKey, checkQuarantine, checkSqliteFiles } from "./stores.ts";
+
+/** Conditions beyond this are only counted. */
+const listedMax = 50;
+
+const hint = "Edit the condition in the console or with `flagkeep flags set`.";
+
+interface StoredFilters {
+  label: string;
+  project: string;
+  filters: string;
+}
+
+/**
+ * Lists conditions, imported or stored by an older version, that can never match.
+ *
+ * Source: contract, third round B1.
+ */
+export function checkDefinitions(dataDir: string): Finding[] {
+  const path = paths(dataDir).metadata;
+  if (!existsSync(path)) return [];
+  const db = readonlyClient(path);
+  try {
+    const misfits = [
+      ...misfitsIn(db.query(storedFlags).iterate() as Iterable<StoredFilters>, "flag", flagMisfits),
+      ...misfitsIn(db.query(storedCohorts).iterate() as Iterable<StoredFilters>, "cohort", cohortMisfits),
+    ];
+    if (misfits.length === 0)
+      return [ok("flags", "All stored conditions of flags and cohorts can be evaluated.")];
+    const findings = misfits.slice(0, listedMax).map((message) => warning("flags", message, hint));
+    const others = misfits.length - listedMax;
+    return others > 0
+      ? [...findings, warning("flags", `${others} more conditions match no user.`, hint)]
+      : findings;
+  } finally {
+    db.close();
+  }
+}
+
+const storedFlags = `SELECT flag.key AS label, project.name AS project, flag.filters AS filters
+  FROM flag JOIN project ON project.id = flag.project_id WHERE NOT flag.deleted ORDER BY flag.id`;
+
+const storedCohorts = `SELECT cohort.name AS label, project.name AS project, cohort.filters AS filters
+  FROM cohort JOIN project ON project.id = cohort.project_id
+  WHERE NOT cohort.deleted AND NOT cohort.is_static ORDER BY cohort.id`;
+
+function misfitsIn(
+  rows: Iterable<StoredFilters>,
+  kind: "flag" | "cohort",
+  getMisfits: (filters: JsonObject) => string[],
+): string[] {
+  return [...rows].flatMap(({ label, project, filters }) => {
+    const parsed = JSON.parse(filters) as Json;
+    if (!isJsonObject(parsed)) return [];
+    return getMisfits(parsed).map(
+      (detail) => `A condition of the ${kind} "${label}" (project ${project}) matches no user: ${detail}.`,
+    );
+  });
+}
 
 /** @param config the settings of the server. */
 export async function runChecks(

@@ -14,8 +14,7 @@ import {
 } from "../../journal/segment.ts";
 import { withoutAllocated } from "../../journal/segment-file.ts";
 import { describeSkipped, skippedEntries } from "../../journal/skipped-entries.ts";
-import { checkSqlite } from "../../lib/sqlite/check.ts";
-import { sqliteVersion } from "../../lib/sqlite/migrate.ts";
+import { checkSqlite, sqliteVersion } from "../../lib/sqlite.ts";
 import { paths } from "../../paths.ts";
 import { arePeopleMissing } from "../../persons/missing.ts";
 import { openPeople } from "../../persons/open.ts";

@@ -16,13 +16,12 @@ import { readAllBlocks } from "../../events/duckdb/verify-blocks.ts";
 import { listArchive, readArchived } from "../../journal/archive.ts";
 import { lanes } from "../../journal/segment.ts";
 import { AppError, firstLine } from "../../lib/errors.ts";
-import { problemLine } from "../../lib/sqlite/check.ts";
-import { patientClient } from "../../lib/sqlite/open.ts";
+import { patientClient, problemLine } from "../../lib/sqlite.ts";
 import { tryAcquireLock } from "../../lock.ts";
 import { paths } from "../../paths.ts";
 import { storeUsage } from "../disk-usage.ts";
 import { checkJournal } from "../doctor/stores.ts";
-import { partNames, recordScrub, type Scrub, type ScrubbedPart } from "./last-scrub.ts";
+import { partNames, recordScrub, type Scrub, type ScrubbedPart } from "./schedule.ts";
 
 /** Timeout for an engine that does not respond. */
 const engineWaitMs = 60_000;

@@ -10,11 +10,11 @@ import type { Reading } from "../../accounts/db.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { changeRequest } from "../../accounts/schema.ts";
 import type { Delivery, DeliveryEvent } from "../../accounts/webhooks/outbox.ts";
-import { changeRequestBody } from "../../flags/api/change-request-body.ts";
+import { changeRequestBody } from "../../flags/api/flag-schemas.ts";
 import { findFlag, flagKeysById } from "../../flags/store/flag.ts";
 import { affectedKeysFinder } from "../../flags/store/protected-flags.ts";
-import { toApiTime } from "../../lib/api-time.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
+import { toApiTime } from "../../lib/time.ts";
 
 /** An event as webhooks in the format `json` receive it. */
 export interface WebhookContent {

@@ -1,6 +1,6 @@
 /** Webhooks of the running server: sends what is queued, and queues what happens outside of the metadata. */
 
-import { PeriodicTasks } from "../../lib/periodic-tasks.ts";
+import { PeriodicTasks } from "../../lib/concurrency.ts";
 import type { Log } from "../../log.ts";
 import type { IngestionReader } from "../../persons/ingestion-reader.ts";
 import type { SpikeSignal } from "../../persons/spikes/detector.ts";

@@ -2,10 +2,10 @@
 
 import type { Static } from "@sinclair/typebox";
 import { readPage } from "../../http/pagination.ts";
-import { microsToApiTime } from "../../lib/api-time.ts";
 import { InvalidFieldError } from "../../lib/errors.ts";
 import { canonicalUuid } from "../../lib/ids.ts";
 import type { JsonObject } from "../../lib/json/value.ts";
+import { microsToApiTime } from "../../lib/time.ts";
 import { displayName, type Person, pageBytesMax } from "../person.ts";
 import type { PersonReader } from "../person-reader.ts";
 import { searchMatchesMax } from "../search.ts";

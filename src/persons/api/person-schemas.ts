@@ -15,7 +15,7 @@ import {
   string,
   uuid,
 } from "../../http/schemas.ts";
-import { microsToApiTime } from "../../lib/api-time.ts";
+import { microsToApiTime } from "../../lib/time.ts";
 import type { GroupType } from "../groups.ts";
 
 /** Maximum page size: millions would block all other requests. */

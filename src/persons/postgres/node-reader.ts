@@ -4,8 +4,8 @@
  */
 
 import type { Postgres } from "../../cluster/connection.ts";
-import type { MaybePromise } from "../../lib/maybe-promise.ts";
-import { PeriodicTasks } from "../../lib/periodic-tasks.ts";
+import type { MaybePromise } from "../../lib/concurrency.ts";
+import { PeriodicTasks } from "../../lib/concurrency.ts";
 import { CachedSubjects } from "../cached-subjects.ts";
 import type { StoredSubject, SubjectQuery } from "../person-reader.ts";
 import { PostgresPersonReader } from "./reader.ts";

@@ -2,9 +2,9 @@
 
 import type { Sql } from "postgres";
 import type { Postgres } from "../../cluster/connection.ts";
+import type { MaybePromise } from "../../lib/concurrency.ts";
 import { canonicalUuid } from "../../lib/ids.ts";
 import { parseExactJson } from "../../lib/json/exact.ts";
-import type { MaybePromise } from "../../lib/maybe-promise.ts";
 import { pendingOverrideMicros, toPendingOverrides } from "../hash-key-overrides.ts";
 import { fittingCount, type Person, type PersonJson } from "../person.ts";
 import type { OverriddenId, PersonReader, StoredSubject, SubjectQuery } from "../person-reader.ts";

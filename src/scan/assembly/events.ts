@@ -170,7 +170,7 @@ function endOfItem(at: usize, item: usize, isRoot: bool): usize {
   return at;
 }
 
-/** Whether `missing-data.ts` has a warning for the event. */
+/** Whether `normalize.ts` has a warning for the event. */
 function lacksData(item: usize): bool {
   const has = load<u32>(item, Item.has);
   if ((load<u32>(item, Item.needs) & ~has) != 0) return true;

@@ -36,7 +36,7 @@ export namespace Item {
   export const firstCut: usize = 96;
 }
 
-/** Data whose absence causes a warning of `missing-data.ts`. */
+/** Data whose absence causes a warning of `normalize.ts`. */
 export namespace Has {
   export const alias: u32 = 1;
   export const screenName: u32 = 2;

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { computeQuery } from "../../../src/events/compute-query.ts";
-import { channelNames } from "../../../src/events/web/traffic-sources.ts";
+import { channelNames } from "../../../src/events/web/visit-fields.ts";
 import type { JsonObject } from "../../../src/lib/json/value.ts";
 import type { TestStores } from "../../support/event-store.ts";
 import { dateRange, filtered, headline, lists, noon, now, webEvents } from "./visits-fixture.ts";

@@ -4,7 +4,7 @@ import { describe, expect, test } from "bun:test";
 import { rolloutPosition } from "../../../src/flags/evaluate/bucketing.ts";
 import { explainFlag } from "../../../src/flags/evaluation-context/explanation.ts";
 import { FlagSets, groupTypesFrom } from "../../../src/flags/store/flag-sets.ts";
-import { withAbortSignal } from "../../../src/lib/client-abort.ts";
+import { withAbortSignal } from "../../../src/lib/cancellation.ts";
 import { sanitizeString } from "../../../src/lib/json/canonical.ts";
 import { hashKeyOverrides, pendingHashKeyOverrides } from "../../../src/persons/hash-key-overrides.ts";
 import { SqlitePersonReader } from "../../../src/persons/sqlite-person-reader.ts";

@@ -16,7 +16,7 @@ import { createFlag, updateFlag } from "../../../src/flags/store/flag-writes.ts"
 import { type App, createApp } from "../../../src/http/app.ts";
 import type { Route } from "../../../src/http/route.ts";
 import { TrustedProxies } from "../../../src/http/trusted-proxies.ts";
-import { clientSignal } from "../../../src/lib/client-abort.ts";
+import { clientSignal } from "../../../src/lib/cancellation.ts";
 import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { addHashKeyOverrides } from "../../../src/persons/hash-key-overrides.ts";
 import type { SubjectReader } from "../../../src/persons/person-reader.ts";

@@ -1,7 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import { InvalidFlagError } from "../../../src/flags/rules/errors.ts";
-import { checkKeyCharacters, keyOfReplaced, keyOfRestored } from "../../../src/flags/rules/key.ts";
-import { changedTags, type SentTags } from "../../../src/flags/rules/tags.ts";
+import {
+  changedTags,
+  checkKeyCharacters,
+  keyOfReplaced,
+  keyOfRestored,
+  type SentTags,
+} from "../../../src/flags/rules/key.ts";
 
 function rejection(act: () => unknown): [string, string, string | null] | "accepted" {
   try {

@@ -2,8 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { networkInterfaces } from "node:os";
-import { isPublicAddress } from "../../../src/lib/public-address.ts";
-import { checkWebhookUrl, resolveAllowed } from "../../../src/operate/webhooks/address.ts";
+import { checkWebhookUrl, isPublicAddress, resolveAllowed } from "../../../src/operate/webhooks/address.ts";
 
 const names: Record<string, string[]> = {
   "public.example": ["93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c"],

@@ -1,5 +1,6 @@
-/** Lowers the priority of background work when processors are scarce. On Linux each thread has its own priority. */
+/** Priorities of processes and threads, threads of embedded code, and functions of the C library. */
 
+import { dlopen, type FFIFunction } from "bun:ffi";
 import { readdirSync, readlinkSync } from "node:fs";
 import { setPriority } from "node:os";
 import { basename } from "node:path";
@@ -36,4 +37,26 @@ function listThreads(): number[] {
     // Not Linux: priorities are per process.
     return [0];
   }
+}
+
+// biome-ignore lint/style/useNamingConvention: the name that build.ts replaces
+declare const FLAGKEEP_VERSION: string | undefined;
+const isExecutable = typeof FLAGKEEP_VERSION === "string";
+
+/** @param file path from the root of the project; an entry point in build.ts */
+export function startThread(file: `src/${string}.ts`): Worker {
+  return new Worker(isExecutable ? `./${file}` : new URL(`../../${file}`, import.meta.url).href);
+}
+
+/** Undefined with a different C library, or without one of these functions. */
+export function cLibrary<Functions extends Record<string, FFIFunction>>(functions: Functions) {
+  const names = process.platform === "darwin" ? ["libSystem.B.dylib"] : ["libc.so.6", "libc.so"];
+  for (const name of names) {
+    try {
+      return dlopen(name, functions).symbols;
+    } catch {
+      // Try the next name.
+    }
+  }
+  return undefined;
 }

@@ -1,8 +1,8 @@
-/** Aggregates and window functions of HogQL in the tree of a statement. */
+/** HogQL's aggregates with a condition, and LIMIT BY, as DuckDB's SQL. */
 
-import { fold, type Node } from "./fold.ts";
 import { aggregates } from "./hogql-functions.ts";
-import { copy, functionNode } from "./nodes.ts";
+import { limitByFunction } from "./hogql-operators.ts";
+import { copy, fold, functionNode, getConstant, type Node } from "./nodes.ts";
 
 /** Renames an aggregate; `sumIf(x, condition)` gets a filter. */
 export function aggregate(node: Node, name: string, args: readonly Node[]): Node {
@@ -66,4 +66,44 @@ export function renameWindow(node: Node): void {
     node.function_name = windowNames[name];
     node.type = name === "laginframe" ? "WINDOW_LAG" : "WINDOW_LEAD";
   }
+}
+
+/** Replaces the call that stands for `LIMIT n OFFSET m BY keys` in a SELECT, if it has one. */
+export async function applyLimitBy(
+  select: Node,
+  instantiate: (template: string, args: readonly Node[]) => Promise<Node>,
+): Promise<void> {
+  const call = select.qualify as Node | null | undefined;
+  if (call?.class !== "FUNCTION" || call.function_name !== limitByFunction) return;
+  const [count, offset, ...keys] = call.children as Node[];
+  const number = await instantiate("row_number() OVER (PARTITION BY 1)", []);
+  const selected = select.select_list as Node[];
+  const resolve = (node: Node): Node => ({ ...copy(selectedColumn(node, selected) ?? node), alias: "" });
+  number.partitions = keys.map(resolve);
+  number.orders = orders(select).map((order) => ({
+    ...order,
+    expression: resolve(order.expression as Node),
+  }));
+  select.qualify = await instantiate("_1 > _3 AND _1 <= _2 + _3", [number, count!, offset!]);
+}
+
+function orders(select: Node): Node[] {
+  const modifiers = (select.modifiers ?? []) as Node[];
+  const all = modifiers
+    .filter(({ type }) => type === "ORDER_MODIFIER")
+    .flatMap(({ orders }) => orders as Node[]);
+  // `ORDER BY ALL` names no column.
+  return all.filter(({ expression }) => (expression as Node).class !== "STAR");
+}
+
+/** The selected column that a position or an alias means. */
+function selectedColumn(node: Node, selected: readonly Node[]): Node | undefined {
+  const position = getConstant(node);
+  if (typeof position === "number") return selected[position - 1];
+  const names = node.class === "COLUMN_REF" ? (node.column_names as string[]) : [];
+  const [name] = names;
+  if (names.length !== 1 || name === undefined) return undefined;
+  return selected.find(
+    ({ alias }) => typeof alias === "string" && alias !== "" && fold(alias) === fold(name),
+  );
 }
