@@ -133,6 +133,14 @@ export function updateWebExperiment(
   });
 }
 
+/** Gives a duplicate the changes of its original. */
+export const copyWebVariants = (
+  t: MetadataTx,
+  actor: ExperimentActor,
+  { webVariants }: Experiment,
+  copy: Experiment,
+): Experiment => (webVariants === null ? copy : write(t, copy, webVariants, actor));
+
 /** @throws {NotFoundError} */
 export function deleteWebExperiment(deps: FlagWriteDeps, actor: ExperimentActor, id: number): void {
   deps.metadata.change((t) => {

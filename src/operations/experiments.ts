@@ -10,6 +10,7 @@ import {
   NewExperimentInput,
 } from "../experiments/api/schemas.ts";
 import { getExperiment } from "../experiments/store.ts";
+import { copyWebVariants } from "../experiments/web-experiments.ts";
 import { findFlag } from "../flags/store/flag.ts";
 import { parseFields } from "../http/fields.ts";
 import { ApiFailure, int, object, optional, string } from "../http/schemas.ts";
@@ -150,9 +151,9 @@ const duplicateExperiment = operation({
     const of = getExperiment(stores.metadata.db, project.id, id);
     const flag = findFlag(stores.metadata.db, project.id, of.flagId)!;
     const isNew = key !== undefined && key !== flag.key;
-    return body(
-      context,
-      createExperiment(stores, getExperimentActor(context), {
+    const actor = getExperimentActor(context);
+    const copy = stores.metadata.change((t) => {
+      const created = createExperiment(stores, actor, {
         name: name ?? `${of.name} (Copy)`.slice(0, 400),
         description: of.description,
         type: of.type,
@@ -170,8 +171,10 @@ const duplicateExperiment = operation({
         minimum_exposures: of.minimumExposures,
         running_time_calculation: of.runningTimeCalculation,
         holdout_id: of.holdoutId,
-      }),
-    );
+      });
+      return copyWebVariants(t, actor, of, created);
+    });
+    return body(context, copy);
   },
 });
 

@@ -86,8 +86,22 @@ describe.skipIf(chromiumPath === undefined)("web experiments", () => {
     await page.getByRole("button", { name: "Save and continue" }).click();
     await page.getByRole("heading", { level: 2, name: "Audience" }).waitFor();
     expect((await stored()).variants.test.transforms[0].text).toBe("Sale");
+    await page.goto(`/console/experiments/${id}`);
+    await page.getByRole("button", { name: "More actions" }).click();
+    await page.getByRole("button", { name: "Duplicate" }).click();
+    const dialog = page.getByRole("dialog");
+    expect(await dialog.getByLabel("Name").inputValue()).toBe("Copy of Heading");
+    await dialog.getByLabel("Flag key").fill("heading-2");
+    await looksRight();
+    await dialog.getByRole("button", { name: "Duplicate" }).click();
+    await page.getByRole("heading", { level: 1, name: "Setup of Copy of Heading" }).waitFor();
+    expect(await stored()).toMatchObject({
+      feature_flag_key: "heading-2",
+      variants: { test: { transforms: [{ selector: "h1", text: "Sale" }] } },
+    });
     await page.goto("/console/experiments");
-    await page.getByText("Web ·").waitFor();
+    await page.getByText("Web · heading-2").waitFor();
+    await looksRight();
     expect(errors).toEqual([]);
     await context.close();
   });

@@ -72,6 +72,17 @@ test("an experiment of the type web without changes is a web experiment; its var
   expect((await server.ask("GET", `${path}${product.id}/`)).status).toBe(404);
 });
 
+test("a duplicate of a web experiment changes the same elements, with its own flag", async () => {
+  using server = new TestServer();
+  const { body: created } = await server.ask("POST", path, { body: { name: "Buy", variants: variants() } });
+  const { status, body } = await server.ask("POST", `/api/projects/1/experiments/${created.id}/duplicate/`, {
+    body: { name: "Again", feature_flag_key: "again" },
+  });
+  expect([status, body.type]).toEqual([201, "web"]);
+  const { body: copy } = await server.ask("GET", `${path}${body.id}/`);
+  expect(copy).toMatchObject({ feature_flag_key: "again", variants: variants() });
+});
+
 test("HTML is sanitized, and members that are not known are dropped", async () => {
   using server = new TestServer();
   const hostile = change({

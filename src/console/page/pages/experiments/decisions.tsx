@@ -2,13 +2,13 @@
 
 import { useState } from "preact/hooks";
 import { Dialog } from "../../components/dialog.tsx";
-import { Area, Checkbox, Select } from "../../components/fields.tsx";
+import { Area, Checkbox, Field, Select } from "../../components/fields.tsx";
 import { Menu } from "../../components/menu.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { toast } from "../../components/toast.tsx";
 import { type ApiError, request, toApiError } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
-import { to } from "../../lib/router.ts";
+import { to, useAddress } from "../../lib/router.ts";
 import { project } from "../../lib/session.ts";
 import { messages } from "../../messages/index.ts";
 import { lazyMessages } from "../../messages/later.ts";
@@ -36,14 +36,14 @@ const mainByStatus: Record<Status, readonly Action[]> = {
   stopped: ["ship_variant"],
 };
 const moreByStatus: Record<Status, readonly Action[]> = {
-  draft: ["delete"],
-  running: ["reset", "delete"],
-  paused: ["reset", "delete"],
-  stopped: ["reset", "archive", "delete"],
+  draft: ["duplicate", "delete"],
+  running: ["duplicate", "reset", "delete"],
+  paused: ["duplicate", "reset", "delete"],
+  stopped: ["duplicate", "reset", "archive", "delete"],
 };
 
 function getActions({ status, archived }: Experiment): { main: readonly Action[]; more: readonly Action[] } {
-  if (archived) return { main: ["unarchive"], more: ["reset", "delete"] };
+  if (archived) return { main: ["unarchive"], more: ["duplicate", "reset", "delete"] };
   return { main: mainByStatus[status], more: moreByStatus[status] };
 }
 
@@ -120,6 +120,9 @@ function Decision({
   const [isForEveryone, setForEveryone] = useState(true);
   const [conclusion, setConclusion] = useState<Conclusion | "">(experiment.conclusion ?? "");
   const [comment, setComment] = useState(experiment.conclusion_comment ?? "");
+  const [name, setName] = useState(w.copyOf(experiment.name));
+  const [key, setKey] = useState(`${experiment.feature_flag.key}-copy`);
+  const { go } = useAddress();
   const [isSure, setSure] = useState(false);
   const [failure, setFailure] = useState<ApiError>();
   const webExperiment = useResource<WebExperiment>(
@@ -136,6 +139,15 @@ function Decision({
     if (isBlocked) return;
     setFailure(undefined);
     try {
+      if (action === "duplicate") {
+        const body = { name: name.trim(), ...(key.trim() === "" ? {} : { feature_flag_key: key.trim() }) };
+        const copy = await request<Experiment>(experimentPath(experiment.id, "duplicate/"), {
+          method: "POST",
+          body,
+        });
+        onDone();
+        return go(`experiments/${copy.id}/setup`);
+      }
       if (action === "delete") await changeExperiment(experiment.id, { deleted: true });
       else
         await request(experimentPath(experiment.id, `${action}/`), {
@@ -169,6 +181,12 @@ function Decision({
       }
     >
       <p>{w.effects[action]}</p>
+      {action === "duplicate" && (
+        <>
+          <Field label={w.name} value={name} onInput={setName} isRequired />
+          <Field label={w.flagKey} value={key} onInput={setKey} help={w.duplicateHelp} />
+        </>
+      )}
       {action === "launch" && experiment.metrics.length + experiment.saved_metrics.length === 0 && (
         <p class="error">{w.launchNoMetrics}</p>
       )}
