@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll } from "bun:test";
 import { createRequire } from "node:module";
-import type { Browser, BrowserContext, Page } from "playwright-core";
+import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
 import { ServerProcess } from "../support/server.ts";
 
@@ -118,6 +118,13 @@ export async function chooseFilter(page: Page, label: string, choice: string): P
     .filter({ hasText: new RegExp(`^${label}(: |$)`) })
     .click();
   await page.getByRole("dialog", { name: label }).getByRole("option", { name: choice, exact: true }).click();
+}
+
+/** Chooses in a field whose list has a search. */
+export async function chooseIn(within: Page | Locator, label: string, choice: string): Promise<void> {
+  await within.getByRole("button", { name: new RegExp(`^${label}: `) }).click();
+  const list = within.getByRole("dialog", { name: label, exact: true });
+  await list.getByRole("option", { name: choice, exact: true }).click();
 }
 
 /** A server and a browser for a block of tests, in which it is called once. */

@@ -85,7 +85,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
       method: "PATCH",
       body: { tags: ["one", "two"] },
     });
-    await page.getByRole("button", { name: "Tag", exact: true }).click();
+    await page.getByRole("button", { name: "Add tag", exact: true }).click();
     await page.getByLabel("Tag to add").fill("three");
     await page.keyboard.press("Enter");
     await page.getByText("tagged: The feature flag was updated by").waitFor();

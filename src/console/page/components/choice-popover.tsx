@@ -2,6 +2,8 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { messages } from "../messages/index.ts";
+import { Icon } from "./icons.tsx";
 
 /** More choices than this are searched. */
 const searchFrom = 8;
@@ -91,6 +93,44 @@ export function ChoicePopover<Value extends string | number>({
         </div>
       )}
     </div>
+  );
+}
+
+/** A field for one of many stored objects: looks like a select, and its list has a search. */
+export function ChoiceField({
+  label,
+  value,
+  choices,
+  placeholder,
+  onChange,
+}: {
+  label: string;
+  value: string;
+  choices: readonly (readonly [string, string])[];
+  /** Shown without a value; that of an unknown object is shown as it is. */
+  placeholder: string;
+  onChange: (value: string) => void;
+}) {
+  const shown =
+    choices.find(([choice]) => choice === value)?.[1] ?? (value === "" ? placeholder : `#${value}`);
+  return (
+    <ChoicePopover
+      class="choice-field"
+      buttonClass="choice-name"
+      buttonLabel={`${label}: ${shown}`}
+      face={
+        <>
+          <span>{shown}</span>
+          <Icon name="down" size={14} />
+        </>
+      }
+      label={label}
+      searchLabel={messages.frame.searchIn(label)}
+      nothingFound={messages.frame.noChoice}
+      value={value}
+      choices={choices}
+      onChoose={onChange}
+    />
   );
 }
 

@@ -10,6 +10,7 @@ import { messages } from "../messages/index.ts";
 import { type PropertyOwner, usePropertyValues } from "../model/definitions.ts";
 import { conditionProblem } from "../model/draft.ts";
 import { type Condition, readFlags } from "../model/flags.ts";
+import { ChoiceField } from "./choice-popover.tsx";
 import { Field, Select } from "./fields.tsx";
 import { PropertyField } from "./name-fields.tsx";
 import { Button } from "./primitives.tsx";
@@ -266,7 +267,6 @@ function CohortChoice({ condition, choices, onChange, withOperator }: ChoiceProp
   );
   const current = String(condition.value ?? "");
   const options = (cohorts.data?.results ?? []).map(({ id, name }) => [String(id), name] as const);
-  const known = options.some(([id]) => id === current);
   return (
     <>
       <Select
@@ -277,11 +277,11 @@ function CohortChoice({ condition, choices, onChange, withOperator }: ChoiceProp
         onChange={(next) => onChange(withOperator(next))}
       />
       <div class="grow">
-        <Select
+        <ChoiceField
           label={w.cohort}
-          isLabelHidden
           value={current}
-          choices={known ? options : [[current, current === "" ? w.choose : `#${current}`], ...options]}
+          choices={options}
+          placeholder={w.choose}
           onChange={(id) => {
             const { cohort_name: _, ...rest } = condition;
             onChange({ ...rest, value: Number(id) });
@@ -314,14 +314,11 @@ function FlagChoice({
   return (
     <>
       <div class="grow">
-        <Select
+        <ChoiceField
           label={w.flag}
-          isLabelHidden
           value={current}
-          choices={[
-            ...(chosen ? [] : [[current, current === "" ? w.choose : `#${current}`] as const]),
-            ...all.map(({ id, key }) => [String(id), key] as const),
-          ]}
+          choices={all.map(({ id, key }) => [String(id), key] as const)}
+          placeholder={w.choose}
           onChange={(key) => onChange({ ...condition, key })}
         />
       </div>

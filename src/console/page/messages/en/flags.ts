@@ -102,7 +102,7 @@ export const flags = {
   switchOn: "Turn on",
   switchOff: "Turn off",
   delete: "Delete",
-  addTag: "Tag",
+  addTag: "Add tag",
   tagName: "Tag to add",
   areYouSure: (count: number) => (count === 1 ? "Change this flag?" : `Change ${number(count)} flags?`),
   criticalTitle: (key: string) => `${key} is critical`,

@@ -1,6 +1,7 @@
 /** People who got each value of a flag, and how many of them then had a chosen event. */
 
-import { Select } from "../../components/fields.tsx";
+import { useState } from "preact/hooks";
+import { EventField } from "../../components/name-fields.tsx";
 import { Content } from "../../components/states.tsx";
 import { request } from "../../lib/api.ts";
 import { number, percent } from "../../lib/format.ts";
@@ -53,6 +54,7 @@ export function Exposures({
   const { query, set } = useAddress();
   const events = useEventNames();
   const goal = query.goal;
+  const [typed, setTyped] = useState(goal ?? "");
   const found = useResource<{ rows: Exposure[] }>(
     `exposures ${flag.id} ${flag.key} ${since} ${goal}`,
     (signal) =>
@@ -66,14 +68,15 @@ export function Exposures({
     <div class="stack tight">
       <div class="row apart">
         <h3>{w.exposures}</h3>
-        <Select
+        <EventField
           label={w.goal}
-          value={goal ?? ""}
-          choices={[
-            ["", w.noGoal],
-            ...[...new Set([...(goal ? [goal] : []), ...events])].map((name) => [name, name] as const),
-          ]}
-          onChange={(name) => set({ goal: name || undefined })}
+          value={typed}
+          placeholder={w.noGoal}
+          onInput={(name) => {
+            setTyped(name);
+            // While it is typed it is no event, and nothing is counted.
+            if (name === "" || events.includes(name)) set({ goal: name || undefined });
+          }}
         />
       </div>
       <Content of={found} rows={2}>

@@ -1,7 +1,8 @@
 /** Compares the values of draft and saved flag for people, with the reason in one sentence. */
 
 import { useEffect, useState } from "preact/hooks";
-import { Area, Select } from "../../components/fields.tsx";
+import { ChoiceField } from "../../components/choice-popover.tsx";
+import { Area } from "../../components/fields.tsx";
 import { Badge, Button } from "../../components/primitives.tsx";
 import { ErrorState, OfflineBar } from "../../components/states.tsx";
 import { toastError } from "../../components/toast.tsx";
@@ -102,11 +103,11 @@ export function TestPeople({ flag, draft, isChanged }: { flag: Flag; draft: Draf
       />
       <p class="help">{w.idsHelp}</p>
       {cohorts.length > 0 && (
-        <Select
-          label={w.ofCohort}
-          isLabelHidden
+        <ChoiceField
+          label={messages.flag.condition.cohort}
           value=""
-          choices={[["", w.ofCohort], ...cohorts.map(([id, name]) => [id, name] as const)]}
+          choices={cohorts}
+          placeholder={w.ofCohort}
           onChange={addCohort}
         />
       )}
