@@ -20,6 +20,7 @@ import {
   changeFlag,
   type ExperimentActor,
   getFlag,
+  getLinkedFlag,
   holdoutFilters,
 } from "./flag-changes.ts";
 import { changeFlagConfig } from "./flag-config.ts";
@@ -28,6 +29,7 @@ import {
   type Experiment,
   getExperiment,
   getStatus,
+  getStoredExperiment,
   insertExperiment,
   type NewExperiment,
   writeExperiment,
@@ -125,10 +127,13 @@ export function updateExperiment(
 ): Experiment {
   const { project, now } = actor;
   return deps.metadata.change((t) => {
-    const before = getExperiment(t, project.id, id);
+    const before =
+      input.deleted === false ? getStoredExperiment(t, project.id, id) : getExperiment(t, project.id, id);
     if (typeof input.version === "number" && input.version < before.version)
       throw new EditConflictError(undefined, "experiment");
-    const flag = getFlag(t, before);
+    const flag = before.deleted
+      ? getLinkedFlag(t, project.id, before.flagId, "feature_flag")
+      : getFlag(t, before);
     if (input.archived !== undefined && input.archived !== before.archived)
       assertTransition(input.archived ? "archive" : "unarchive", getStatus(before, flag.active), before);
     changeFlagConfig(deps, actor, before, flag, input);

@@ -113,6 +113,17 @@ export function findExperiment(db: Reading, projectId: number, id: number): Expe
     .get();
 }
 
+/** Also a deleted one, to restore it. @throws {NotFoundError} */
+export function getStoredExperiment(db: Reading, projectId: number, id: number): Experiment {
+  const found = db
+    .select()
+    .from(experiment)
+    .where(and(eq(experiment.projectId, projectId), eq(experiment.id, id)))
+    .get();
+  if (found === undefined) throw new NotFoundError();
+  return found;
+}
+
 /** @throws {NotFoundError} */
 export function getExperiment(db: Reading, projectId: number, id: number): Experiment {
   const found = findExperiment(db, projectId, id);

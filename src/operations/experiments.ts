@@ -111,7 +111,7 @@ const updateOneExperiment = operation({
   tag,
   summary: "Update or delete an experiment",
   description:
-    "`deleted: true` deletes it; its flag stays. With `version`, a concurrent change is rejected with 409. Dates launch and end it.",
+    "`deleted: true` deletes it, and `false` restores it; its flag stays. With `version`, a concurrent change is rejected with 409. Dates launch and end it.",
   http: {
     method: "PATCH",
     path: "/experiments/:id",

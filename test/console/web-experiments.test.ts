@@ -116,6 +116,15 @@ describe.skipIf(chromiumPath === undefined)("web experiments", () => {
     await page.goto(`/console/experiments/${id}`);
     await page.getByRole("button", { name: "Launch" }).click();
     await page.getByRole("dialog").getByText("This experiment changes no page yet.").waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "More actions" }).click();
+    await page.getByRole("button", { name: "Delete" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+    await page.getByText("Experiment deleted").waitFor();
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByText("Experiment restored").waitFor();
+    await page.getByRole("link", { name: "Nothing" }).click();
+    await page.getByRole("heading", { level: 1, name: "Nothing" }).waitFor();
     expect(errors).toEqual([]);
     await context.close();
   });

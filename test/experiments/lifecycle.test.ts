@@ -179,6 +179,21 @@ describe("links of the flag", () => {
     expect((await api(`/experiments/${created.id}/`, { method: "DELETE" })).status).toBe(405);
   });
 
+  test("a deleted experiment is restored with the link to its flag, unless that is deleted", async () => {
+    const created = await draft();
+    const path = `/experiments/${created.id}/`;
+    const flagPath = `/feature_flags/${created.feature_flag.id}/`;
+    await patch(path, { deleted: true });
+    expect((await patch(path, { name: "Gone" })).status).toBe(404);
+    const { status, body } = await patch(path, { deleted: false });
+    expect([status, body.deleted, body.status]).toEqual([200, false, "draft"]);
+    expect((await api(flagPath)).body.experiment_set).toEqual([created.id]);
+    await patch(path, { deleted: true });
+    await patch(flagPath, { deleted: true });
+    expect((await patch(path, { deleted: false })).status).toBe(400);
+    expect((await patch("/experiments/999999/", { deleted: false })).status).toBe(404);
+  });
+
   test("an existing flag needs 2 to 20 variants", async () => {
     await post("/feature_flags/", { key: "plain" });
     expect(await post("/experiments/", { name: "x", feature_flag_key: "plain" })).toMatchObject({

@@ -132,7 +132,7 @@ export const ExperimentEdit = object({
   update_feature_flag_params: optional(
     bool({ description: "Changes percentages and conditions of the flag while the experiment runs." }),
   ),
-  deleted: optional(bool({ description: "Deletes the experiment; its flag stays." })),
+  deleted: optional(bool({ description: "Deletes the experiment, or restores it; its flag stays." })),
   version: optional(nullable(int({ description: "The version you read; 409 if it is older." }))),
 });
 

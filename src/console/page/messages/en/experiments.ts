@@ -132,6 +132,7 @@ export const experiments = {
     unarchive: "Experiment restored",
     delete: "Experiment deleted",
   },
+  restored: "Experiment restored",
   launchNoMetrics: "This experiment has no metrics yet. You can add them later.",
   copyOf: (name: string) => `Copy of ${name}`,
   duplicateHelp: "A new flag gets the variants of the experiment. Empty: the same flag.",

@@ -85,7 +85,8 @@ export function Decisions({
           onClose={() => setOpened(undefined)}
           onDone={() => {
             setOpened(undefined);
-            toast(w.done[opened]);
+            // The page of a deleted experiment reports it, with Undo.
+            if (opened !== "delete") toast(w.done[opened]);
             onDone(opened);
           }}
         />

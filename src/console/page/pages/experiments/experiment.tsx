@@ -7,14 +7,16 @@ import { Page } from "../../components/page.tsx";
 import { Badge, Button, CodeBlock, RelativeTime } from "../../components/primitives.tsx";
 import { SdkSnippets } from "../../components/sdk-snippets.tsx";
 import { Content, Empty } from "../../components/states.tsx";
-import { request, serverAddress } from "../../lib/api.ts";
+import { toast, toastError } from "../../components/toast.tsx";
+import { errorMessage, request, serverAddress } from "../../lib/api.ts";
 import { counted, number, percent, periodNames } from "../../lib/format.ts";
-import { useResource } from "../../lib/resource.ts";
+import { clearResourceCache, reloadResources, useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
 import { project } from "../../lib/session.ts";
 import { messages } from "../../messages/index.ts";
 import { lazyMessages } from "../../messages/later.ts";
 import {
+  changeExperiment,
   daysRunning,
   type Experiment,
   experimentPath,
@@ -53,6 +55,22 @@ export function ExperimentPage() {
     experiment.reload();
     results.reload();
   };
+  const leave = (deleted: Experiment) => {
+    // The cached list still has it.
+    clearResourceCache();
+    go("experiments");
+    toast(
+      w.done.delete,
+      () =>
+        void changeExperiment(deleted.id, { deleted: false }).then(
+          () => {
+            toast(w.restored);
+            reloadResources();
+          },
+          (error) => toastError(errorMessage(error)),
+        ),
+    );
+  };
   const found = experiment.data;
   return (
     <Page title={found?.name ?? messages.frame.pages.experiments}>
@@ -63,7 +81,7 @@ export function ExperimentPage() {
             <Decisions
               experiment={data}
               results={results.data}
-              onDone={(action) => (action === "delete" ? go("experiments") : reload())}
+              onDone={(action) => (action === "delete" ? leave(data) : reload())}
             />
             {data.description && <p class="hypothesis">{data.description}</p>}
           </>
