@@ -1,5 +1,5 @@
 /**
- * Process kinds of the executable besides the command line, which the server process starts: the engine, HTTP workers,
+ * Process kinds of the executable in addition to the command line, which the server process starts: the engine, HTTP workers,
  * and the check of the SQLite files.
  */
 

@@ -166,7 +166,7 @@ let flock: Flock | null | undefined;
 function flockFolder(folder: string): Lock | "in use" | undefined {
   flock ??= loadFlock();
   if (flock === null) return undefined;
-  // Closed in child processes: the engine does not hold the lock when its front has gone.
+  // Closed in child processes: the engine must not hold the lock after its server process has exited.
   const fd = openSync(folder, "r");
   if (flock(fd, lockExclusive) === 0) return { release: () => closeSync(fd) };
   // Where folders cannot be locked, unlocking is rejected as well; the file alone decides then.

@@ -89,7 +89,7 @@ export function getCreatorId(by: Author): number | null {
   return typeof by === "object" && by !== null && "creatorId" in by ? by.creatorId : getUserId(by);
 }
 
-/** What the entry stores of an author besides the user. */
+/** What the entry stores of an author in addition to the user. */
 function getTrigger(by: Author): (Trigger & Partial<Pick<Approver, "proposed_by">>) | null {
   if (typeof by === "number" || by === null) return null;
   const { job_type, job_id, payload } = by;

@@ -187,7 +187,7 @@ export class ReplicaReader {
     const there = Number(row!.revision);
     const unsentFrom = Number(row!.told_from);
     const isOther = known.revision > 0 && (known.revision > there || row!.known !== known.commit_id);
-    // Rows deleted after they were copied are unknown if their tombstones are gone.
+    // Rows deleted after they were copied are unknown if their tombstones are deleted.
     const isTooOld =
       position === undefined
         ? state.revision > 0 && state.revision < unsentFrom

@@ -91,7 +91,7 @@ export interface RunningQueriesOptions {
 const tickMs = 20;
 /** How long a query may run after it was cancelled; the rest of a second is for killing the engine. */
 const stopMs = 700;
-/** Resident memory of the process besides DuckDB's limit. */
+/** Resident memory of the process in addition to DuckDB's limit. */
 const overheadBytes = 320 * MiB;
 /** Memory a query may always use in addition to what was resident at its start. */
 const growthBytes = 256 * MiB;

@@ -67,10 +67,10 @@ const silenceMs = 15_000;
 const startSilenceMs = 600_000;
 /** If two checks are further apart, the machine was suspended. */
 const sleptMs = 5_000;
-/** Maximum memory besides DuckDB's limit during a user's statement; the engine itself enforces tighter limits. */
+/** Maximum memory in addition to DuckDB's limit during a user's statement; the engine itself enforces tighter limits. */
 const overheadBytesMax = 1_000 * 1024 * 1024;
 /**
- * Maximum growth during a user's statement, besides DuckDB's file cache and the statement, each as large as the limit.
+ * Maximum growth during a user's statement, in addition to DuckDB's file cache and the statement, each as large as the limit.
  */
 const grownBytesMax = 512 * 1024 * 1024;
 /** Factor above the limit that the engine itself enforces. */

@@ -101,7 +101,7 @@ export interface PageContext {
   groupTypeIndexes: ReadonlyMap<string, number>;
 }
 
-/** Maximum length of a page with persons; further events are left for the next page. */
+/** Maximum length of a page with persons; further events are on the next page. */
 const textLengthMax = 64 * 1024 * 1024;
 
 /**

@@ -111,7 +111,7 @@ function assertEvents(
     );
 }
 
-/** Says of which formats a file is almost, and what its records lack (contract, import 1.9). Pure. */
+/** Describes the nearest formats of a file and the fields that its records miss (contract, import 1.9). Pure. */
 
 const formatsShown = 3;
 const membersShown = 20;

@@ -1,5 +1,5 @@
 /**
- * Splits a large body into parts of many events, each a request by itself, so that memory does not grow with the number
+ * Splits a large body into parts of many events, each a separate request, so that memory does not grow with the number
  * of events. Source: contract, ingestion 8.
  *
  * Only finds where events start and end; reading the parts shows whether they are JSON.

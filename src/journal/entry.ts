@@ -158,7 +158,7 @@ function quoted(text: string): string {
 const newline = 0x0a;
 /** Prefix of entry lines only. */
 export const entryStart = '{"seq":';
-/** Line bytes besides entry and sequence number: prefix, comma and line break. */
+/** Line bytes in addition to entry and sequence number: prefix, comma and line break. */
 const lineFrameBytes = entryStart.length + 2;
 
 /** An entry as serialized by `EntryWriter`, or its UTF-8. */

@@ -1,4 +1,4 @@
-/** Changes of a flag besides its update: reverts, and its usage dashboard (contract: management-api 5.12, 5.13). */
+/** Changes of a flag in addition to its update: reverts, and its usage dashboard (contract: management-api 5.12, 5.13). */
 
 import type { Static } from "@sinclair/typebox";
 import { getCreatorId } from "../accounts/activity.ts";

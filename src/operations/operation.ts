@@ -93,7 +93,7 @@ export interface ToolForm {
   name: string;
   /** Default: the operation's summary. */
   description?: string;
-  /** Schemas of the arguments besides the project and the page; default: the members of the input. */
+  /** Schemas of the arguments in addition to the project and the page; default: the members of the input. */
   arguments?: TProperties;
   /** Members that every call of the tool sends. */
   fixed?: Members;
@@ -290,7 +290,7 @@ export function getLimits(actor: Actor): KeyRestrictions {
   return actor.kind === "user" ? actor.limits : unlimited;
 }
 
-/** Whom the activity log names. */
+/** The user that the activity log names. */
 export function getAuthor(actor: Actor): Author {
   return actor.kind === "user" ? actor.user.id : actor.author;
 }

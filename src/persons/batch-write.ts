@@ -64,7 +64,7 @@ function writePersons(client: Database, state: BatchState): void {
   }
 }
 
-/** The searchable string besides distinct IDs; null if empty. */
+/** The searchable string in addition to distinct IDs; null if empty. */
 export function getSearchString(bag: PropertyState): string | null {
   let text = "";
   for (const json of bag.textsOf(nameProperties)) {

@@ -25,7 +25,7 @@ const peopleMigrations: readonly Migration[] = [
 /** The part that a cluster replicates to PostgreSQL. */
 export const peopleStore = { name: "people", migrations: peopleMigrations } as const;
 
-/** The newest schema this version knows. */
+/** The newest supported schema version. */
 export const peopleSchemaVersion = peopleMigrations.length;
 
 /**

@@ -46,7 +46,7 @@ export interface OverriddenId {
   overrides: ReadonlyMap<string, string>;
 }
 
-/** What flag evaluation reads. Values are returned at once if the store or a cache has them. */
+/** Reads for flag evaluation. Synchronous if the store or a cache has the values. */
 export interface SubjectReader {
   /** @throws when the store cannot be read, also as a rejected promise */
   subject(query: SubjectQuery): MaybePromise<StoredSubject>;

@@ -32,7 +32,7 @@ interface PublicListener {
   stop(): Promise<void>;
 }
 
-/** What the workers need besides the application. */
+/** What the workers need in addition to the application. */
 export interface WorkerDeps extends Pick<PoolDeps, "command" | "onFigures" | "onCorrupt"> {
   readonly count: number;
   readonly journal: PreparedSink;

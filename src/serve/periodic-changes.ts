@@ -1,4 +1,4 @@
-/** Changes of metadata that the server makes by itself: scheduled changes of flags, and the use of replaced keys. */
+/** Automatic changes of metadata: scheduled changes of flags, and the use of replaced keys. */
 
 import type { Metadata } from "../accounts/metadata.ts";
 import { hasDueChanges, runScheduledChanges } from "../flags/api/pending-changes.ts";

@@ -1,4 +1,4 @@
-/** Iterations: a survey that asks the same persons again every so many days (contract: experiments 1.5). */
+/** Iterations: a survey that asks the same persons again at an interval of days (contract: experiments 1.5). */
 
 import { InvalidFieldError } from "../lib/errors.ts";
 import { dayMs } from "../lib/time.ts";

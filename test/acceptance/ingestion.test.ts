@@ -76,7 +76,7 @@ describe("routes and bodies", () => {
     });
   }
 
-  test("3: of a batch the nameless and the id-less are dropped, the rest is kept", async () => {
+  test("3: in a batch, events without name or id are dropped, the rest is stored", async () => {
     const id = unique("batch");
     const response = await server.batch([
       { event: "kept", properties: { distinct_id: id } },

@@ -121,7 +121,7 @@ describe("a person's property", () => {
   });
 });
 
-test("a condition reaches the persons and groups with these digits", async () => {
+test("a condition matches the persons and groups with these digits", async () => {
   const blastRadius = async (body: object) =>
     (
       await (

@@ -182,7 +182,7 @@ describe.each(Object.entries(creating))("%s", (name, request) => {
     expect(await activity()).toBe(before);
   });
 
-  test("is open to a key with * and no restriction, and to a session once the password was given again", async () => {
+  test("is open to a key with * and no restriction, and to a session after re-authentication", async () => {
     using it = prepared();
     const { server } = it;
     const { path, body } = request(it);
@@ -198,7 +198,7 @@ describe.each(Object.entries(creating))("%s", (name, request) => {
   });
 });
 
-describe("a narrow key still does what gives nothing", () => {
+describe("a restricted key can still do what grants nothing", () => {
   test("it lowers levels, deactivates, removes, and sends back what it read", async () => {
     using it = prepared();
     const { server, add } = it;
@@ -216,7 +216,7 @@ describe("a narrow key still does what gives nothing", () => {
   });
 });
 
-describe("no one gives a level above their own", () => {
+describe("no user grants a level above their own", () => {
   test.each([
     ["admin", 8, 201],
     ["admin", 15, 403],
@@ -270,7 +270,7 @@ describe("the secret key of a project", () => {
     expect(shown((await server.ask("GET", projectPath, { key })).body)).toEqual([isShown, isShown]);
   });
 
-  test("is hidden from narrow keys in every answer with a project", async () => {
+  test("is hidden from restricted keys in every response with a project", async () => {
     using it = prepared();
     const { server } = it;
     for (const limits of [{}, { organizationIds: [it.organizationId] }]) {
@@ -296,7 +296,7 @@ describe("the secret key of a project", () => {
     }
   });
 
-  test("is shown to an owner's session, not to an admin's, once the password was given again", async () => {
+  test("is shown in an owner's session, not in an admin's, after re-authentication", async () => {
     using server = new TestServer();
     const owner = await setUp(server);
     const { cookie: admin } = await colleague(server, "admin");
@@ -315,7 +315,7 @@ describe("the secret key of a project", () => {
   });
 });
 
-describe("access to flags is given by keys that have it", () => {
+describe("access to flags is granted by keys that have it", () => {
   const roles = `${organization}roles/`;
 
   test("approvals of a project", async () => {

@@ -342,7 +342,7 @@ describe("a session that was created with a key", () => {
     expect((await server.ask("GET", "/api/sessions/", other.asking)).status).toBe(401);
   });
 
-  test("that an earlier version left behind ends with the value that it was created with", async () => {
+  test("of an earlier version ends with the value that created it", async () => {
     using it = await prepared();
     const { server, keyId } = it;
     const works = await derived["a session"]!(it);

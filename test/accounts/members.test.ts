@@ -172,7 +172,7 @@ test("a project is archived by admins and owners", async () => {
 describe("a removed member", () => {
   const roles = "/api/organizations/@current/roles/";
 
-  test("loses the roles with the membership, for good", async () => {
+  test("loses the roles with the membership, permanently", async () => {
     using server = new TestServer();
     const key = getKey(server, "bob@example.com", "member");
     const uuid = getUuid(server, "bob@example.com");

@@ -137,7 +137,7 @@ describe("personal keys", () => {
       }
     });
 
-    test("null removes a restriction only with the password given again, as creating such a key does", async () => {
+    test("null removes a restriction only after re-authentication, like creating such a key", async () => {
       using server = new TestServer();
       const session = as(await setUp(server));
       const { body: bound } = await server.ask("POST", PATH, { body: { ...INPUT, scoped_teams: [1] } });

@@ -43,7 +43,7 @@ for (const [name, spelled] of spellings) {
   });
 }
 
-test("what is no uuid is no one's", async () => {
+test("an invalid uuid matches no record", async () => {
   using server = new TestServer();
   for (const path of ["organizations/none/roles/", "organizations/@current/roles/none/"]) {
     expect((await server.ask("GET", `/api/${path}`)).status).toBe(404);

@@ -73,7 +73,7 @@ test("waits for another backup up to the given time", async () => {
 }, 60_000);
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
-  test(`one that is ended by ${signal} takes its files with it`, async () => {
+  test(`one that is ended by ${signal} removes its files`, async () => {
     const { dataDir } = await initializedDirectory();
     const child = Bun.spawn([executable, "backup", "create", "--data-dir", dataDir], {
       stdout: "ignore",

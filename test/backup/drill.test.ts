@@ -9,7 +9,7 @@ import { flagkeep, initializedDirectory, ServerProcess, temporaryFolder } from "
 const folder = temporaryFolder();
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test("the newest backup is restored elsewhere, started and compared; nothing is left behind", async () => {
+test("the newest backup is restored elsewhere, started and compared; no file is left", async () => {
   await using server = await ServerProcess.start();
   const here = ["--data-dir", server.dataDir];
   const work = join(folder, "work");
@@ -42,7 +42,7 @@ test("the newest backup is restored elsewhere, started and compared; nothing is 
   expect(readdirSync(work)).toEqual([]);
 }, 120_000);
 
-test("a backup whose events are in ClickHouse is restored but not started, and the output says so", async () => {
+test("a backup whose events are in ClickHouse is restored but not started, which the output reports", async () => {
   const server = await ServerProcess.start({ directory: await initializedDirectory() });
   const { dataDir } = server;
   expect(await server.stop()).toBe(0);

@@ -251,7 +251,7 @@ describe("corrupt chunks", () => {
   }, 120_000);
 });
 
-test("killed at any moment: what is listed is whole, and the next one is", async () => {
+test("killed at any time: every listed backup is complete, and so is the next one", async () => {
   const place = join(folder, "killed");
   let created = (await make(place)).file;
   for (let round = 0; round < 3; round++) {

@@ -67,7 +67,7 @@ describe("selection", () => {
     expect(backupsToRemove([old, corrupt], { ...none, last: 1 }, now)).toEqual([]);
   });
 
-  test("what a wrong clock has dated in the future is neither counted nor removed", () => {
+  test("backups dated in the future by a wrong clock are neither counted nor deleted", () => {
     const [ahead, newer, older] = [
       "2036-01-01T00:00:00Z",
       "2026-03-10T11:00:00Z",
@@ -85,7 +85,7 @@ describe("selection", () => {
     expect(backupsToRemove([last, ...others], { ...none, last: 1 }, now)).toEqual([others[0]!]);
   });
 
-  test("whatever the rules, the newest good one and the newest n stay", () => {
+  test("under any rules, the newest good one and the newest n stay", () => {
     const time = fc
       .integer({ min: 1_700_000_000, max: 1_710_000_000 })
       .map((at) => new Date(at * 1000).toISOString());

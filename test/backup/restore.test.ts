@@ -53,7 +53,7 @@ async function expectRejected(dataDir: string, args: string[], message: string) 
 }
 
 describe("refused", () => {
-  test("over a folder with something in it, until it is forced; what was there is kept", async () => {
+  test("over a folder with files only with --force; its files are kept", async () => {
     const target = join(folder, "mine");
     for (const name of ["backups", "certificates"])
       mkdirSync(join(target, name), { recursive: true, mode: 0o700 });
@@ -109,7 +109,7 @@ describe("refused", () => {
     expect(stderr).toContain("Flagkeep 9.8.7");
   });
 
-  test("with less disk than it takes", async () => {
+  test("with too little disk space", async () => {
     const target = join(folder, "full");
     const getSpace = async () => ({ freeBytes: 100 * 1024, totalBytes: 1024 ** 3 });
     const error = await restoreBackup(file, target, { spaceOf: getSpace }).catch(
@@ -159,7 +159,7 @@ describe("where the directory cannot be renamed", () => {
     expect(readdirSync(plan.target).sort()).toEqual([".before-restore-y", "a", "b", "lost+found"]);
   });
 
-  test("an error half-way leaves everything as it was", async () => {
+  test("an error during the restore changes nothing", async () => {
     const plan = inside("broken");
     // A folder that is not empty cannot be replaced by a file.
     mkdirSync(join(plan.before, "b", "in the way"), { recursive: true });

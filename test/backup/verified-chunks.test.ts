@@ -98,7 +98,7 @@ describe("chunks of earlier backups", () => {
       if (expected === "trusted") expect(found!.checked_at!.slice(0, 10)).toBe(daysAgo(1).slice(0, 10));
     });
 
-  test("a place that does not answer now is no corruption: the backup fails", async () => {
+  test("an unavailable destination is not corruption: the backup fails", async () => {
     expect(check(true, new DestinationError("No answer."), part())).rejects.toThrow("No answer.");
   });
 });

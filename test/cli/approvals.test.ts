@@ -81,7 +81,7 @@ describe("a change of a protected flag", () => {
     });
   }
 
-  test("does not include names, values as they are, and other flags", async () => {
+  test("does not include names, unchanged values, and other flags", async () => {
     for (const args of [
       ["set", "middle", "--name", "Between"],
       ["set", "middle", "--tag", "a"],
@@ -92,7 +92,7 @@ describe("a change of a protected flag", () => {
       expect([args, (await flags(...args)).code]).toEqual([args, 0]);
   });
 
-  test("is made with --confirm, and is in the activity", async () => {
+  test("is applied with --confirm, and is in the activity", async () => {
     expect((await flags("set", "alone", "--rollout", "40", "--confirm")).code).toBe(0);
     expect((await flags("delete", "alone", "--confirm")).code).toBe(0);
     expect((await flags("restore", "alone")).stderr).toContain("approval_required");
@@ -206,7 +206,7 @@ describe("change requests for cohorts", () => {
     expect(text).toContain("change_request");
   });
 
-  test("are rejected; what adds members is left to the server", async () => {
+  test("are rejected; adding members is left to the server", async () => {
     const id = await ask(list, { csv: "kim" });
     const rejected = await flags("approve", String(id), ...approver);
     expect([rejected.code, rejected.stderr.includes("in the console or over the API")]).toEqual([1, true]);

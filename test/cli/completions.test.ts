@@ -65,7 +65,7 @@ for (const shell of ["bash", "zsh", "fish"]) {
   });
 }
 
-test("commands that need no data directory take one all the same", async () => {
+test("commands that need no data directory accept one", async () => {
   for (const args of [["version"], ["completions", "bash"]]) {
     expect(await flagkeep([...args, "--data-dir", "/nowhere"])).toMatchObject({ stderr: "", code: 0 });
   }

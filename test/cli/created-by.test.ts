@@ -110,7 +110,7 @@ function imported(name: string): string[] {
 
 let number = 0;
 for (const [kind, { args, create }] of Object.entries(kinds)) {
-  test(`${kind}: the first owner, or who is named`, async () => {
+  test(`${kind}: the first owner, or the named user`, async () => {
     const owner = server.directory.initialized.user.email;
     const isScheduled = kind === "flags schedule";
     // A member may not schedule what only owners may edit by default: the second owner is named there.
@@ -148,7 +148,7 @@ test("the activity names the operating system user, and no one else", async () =
   expect(JSON.stringify(results[0])).not.toContain("creator");
 });
 
-test("an owner who is deactivated is passed over", async () => {
+test("a deactivated owner is skipped", async () => {
   const owner = server.directory.initialized.user.email;
   expect((await run("users", "deactivate", owner)).code).toBe(0);
   try {

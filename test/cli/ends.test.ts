@@ -43,7 +43,7 @@ const results = [
   ["completions", "bash"],
 ];
 for (const args of results) {
-  test(`${args.join(" ")}: who reads the result may go away`, async () => {
+  test(`${args.join(" ")}: the reader of the result may exit`, async () => {
     // The shell closes its end before the command writes.
     const call = `'${executable}' ${args.join(" ")} --data-dir '${dataDir}' | (exec <&-)`;
     const child = Bun.spawn(["bash", "-c", `${call}; exit "\${PIPESTATUS[0]}"`], { stderr: "pipe", env: {} });

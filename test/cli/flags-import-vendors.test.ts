@@ -61,7 +61,7 @@ const launchDarkly = {
   },
 };
 
-describe("a file of LaunchDarkly with flags that cannot be kept", () => {
+describe("a file of LaunchDarkly with unsupported flags", () => {
   const file = getFile("launchdarkly.json", JSON.stringify(launchDarkly));
   const lines = [
     'Not taken over: flag bad, rule 1: the operator "like" has no counterpart.',

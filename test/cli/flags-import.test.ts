@@ -67,7 +67,7 @@ const omitted = [
   /^Not taken over: flag unheard-of, rule 3: .*cohort/,
 ];
 
-describe("a file of PostHog with flags that cannot be kept", () => {
+describe("a file of PostHog with unsupported flags", () => {
   test("a dry run lists the same lines and changes nothing", async () => {
     const { code, stderr } = await flags("import", file, "--dry-run");
     expect([code, lines(stderr)]).toEqual([0, omitted.map((line) => expect.stringMatching(line))]);
@@ -150,7 +150,7 @@ test("a file of which nothing can be imported ends with 1", async () => {
   expect((await flags("import", none)).code).toBe(1);
 });
 
-test("a cohort of the project does not stand for one of the same name that cannot be imported", async () => {
+test("a cohort of the project does not replace one of the same name that cannot be imported", async () => {
   const cohort = (operator: string) => ({
     name: "Named",
     filters: { properties: { type: "AND", values: [property("a", operator, "x")] } },

@@ -63,7 +63,7 @@ describe("help", () => {
   }
 });
 
-test("create, list, get, disable and enable: each counts in the very next answer", async () => {
+test("create, list, get, disable and enable: each applies to the next response", async () => {
   const created = await json<Record>(
     "create",
     "button",
@@ -225,7 +225,7 @@ test("export and import between two projects; a dry run prints the changes", asy
   expect((await json<Record[]>("list", ...two)).length).toBe(2);
 }, 60_000);
 
-test("a rollout is what was asked for: none, all for variants, fractions in the filters", async () => {
+test("a rollout is as requested: none, all for variants, fractions in the filters", async () => {
   const { dataDir } = await initializedDirectory();
   const at = ["--data-dir", dataDir];
   const getGroups = async (key: string) => {

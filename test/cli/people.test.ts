@@ -152,7 +152,7 @@ describe("projects", () => {
     expect(lastActivity()).toEqual(byOperator("Team", "updated"));
   });
 
-  test("what makes no sense is rejected", async () => {
+  test("invalid values are rejected", async () => {
     expect(await expectRejected("projects", "create", "X", "--timezone", "Mars/Olympus")).toMatchObject({
       code: 2,
     });

@@ -92,7 +92,7 @@ test("the page of commands names those that do not use --data-dir or have no --j
   );
 });
 
-test("a call reads the program of the command that it names, and of all where it names none", async () => {
+test("a call loads the program of the command that it names, and of all if it names none", async () => {
   const named = async (name: string | undefined) =>
     (await commandsFor(name)).map((command) => command.name());
   const all = await named(undefined);

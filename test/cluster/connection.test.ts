@@ -95,7 +95,7 @@ test("responses to a transaction whose connection was lost reach no other query"
   await postgres.close();
 }, 60_000);
 
-test("calls that are given up while connections are created fail for their callers alone", async () => {
+test("calls aborted while connections are created fail for their callers alone", async () => {
   await using server = await startPostgres();
   const address = parsePostgresUrl(server.url("postgres"))!;
   for (let ms = 0; ms < 30; ms += 2) {

@@ -12,7 +12,7 @@ const test = testWithCluster("the copies of nodes");
 const getVersion = (cluster: TestCluster, node: ServerProcess) =>
   cluster.askPeopleOf(node, "PRAGMA schema_version");
 
-test("a second front on the same data directory is rejected before it changes anything", async () => {
+test("a second node on the same data directory is rejected before it changes anything", async () => {
   await using cluster = await TestCluster.start(1);
   await cluster.leader();
   const node = cluster.running.get(0)!;

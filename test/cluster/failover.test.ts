@@ -198,7 +198,7 @@ async function storedByZombie(without: { isUnnamed?: boolean; isUndated?: boolea
   return await stored();
 }
 
-test("what a leader that hung inserts late is not stored again", async () => {
+test("late inserts of a leader that hung are not stored again", async () => {
   expect(await storedByZombie({ isUndated: true })).toBe(100);
 }, 60_000);
 

@@ -83,7 +83,7 @@ async function interrupted(postgres: WatchedPostgres): Promise<string> {
   return path;
 }
 
-test("an interrupted copy resumes where it was, and has what was changed meanwhile", async () => {
+test("an interrupted copy resumes, and contains later changes", async () => {
   const postgres = await connect("resumes");
   const one = await open(postgres);
   await fill(one);
@@ -107,7 +107,7 @@ test("an interrupted copy resumes where it was, and has what was changed meanwhi
   await postgres.close();
 }, 60_000);
 
-test("a copy starts again if it cannot know any more what was deleted meanwhile", async () => {
+test("a copy restarts if it may have missed deletions", async () => {
   const postgres = await connect("pruned");
   const one = await open(postgres);
   await fill(one);

@@ -73,7 +73,7 @@ test("flags of a change that was rejected are not served when the next change ha
   await postgres.close();
 });
 
-test("a change that cannot be committed, and those behind it, are given up in the time they have", async () => {
+test("a change that cannot be committed, and those queued after it, fail within their timeout", async () => {
   const address = parsePostgresUrl(await server.create("held_up"))!;
   const errors: unknown[] = [];
   const postgres = new Postgres(

@@ -109,7 +109,7 @@ function make(client: Database, one: Change): void {
   }
 }
 
-test("whatever is changed on two nodes, and what one lost by its death, both and a new one are alike", async () => {
+test("after any changes on two nodes and losses of a killed one, all nodes and a new one are equal", async () => {
   const postgres = await connect();
   const step = fc.record({
     node: fc.nat(1),
@@ -213,7 +213,7 @@ test("local writes of a node outside of changes are replicated, and undo no chan
   await postgres.close();
 });
 
-test("a loader that has lost the lease commits nothing, and takes back what it wrote", async () => {
+test("a loader that has lost the lease commits nothing, and reverts its writes", async () => {
   const postgres = await connect();
   const path = join(temporaryFolder(), "copy.sqlite");
   const { client, copy } = await open(postgres, path);

@@ -35,7 +35,7 @@ async function isServed(node: ServerProcess, key: string): Promise<boolean> {
   return flags[key]?.enabled === true;
 }
 
-test("flags of another node are served within a second after the answer to their change", async () => {
+test("flags of another node are served within a second after the response to their change", async () => {
   const path = await createFlag("seen-soon");
   await until(() => isServed(other, "seen-soon"), "the flag is served");
   const delays: number[] = [];

@@ -7,7 +7,7 @@ import { until } from "../support/server.ts";
 
 const test = testWithCluster("webhooks of a cluster");
 
-test("each change is delivered once, and what was pending when the sender died by another node", async () => {
+test("each change is delivered once, and pending ones by another node after the sender died", async () => {
   using receiver = new Receiver();
   await using cluster = await TestCluster.start(2, { args: ["--webhook-allowed-networks", "127.0.0.1"] });
   const [one, other] = cluster.nodes as [(typeof cluster.nodes)[0], (typeof cluster.nodes)[0]];

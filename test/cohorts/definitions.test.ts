@@ -189,7 +189,7 @@ describe("cohort definitions", () => {
     });
   });
 
-  test("stay free of behavior at any depth, and of cohorts that ask for it", async () => {
+  test("stay free of behavior at any depth, and of cohorts that use it", async () => {
     using server = new TestServer();
     for (const filters of [rules(named), rules(inCohort(1)), rules(inCohort(2)), rules(bought)])
       await server.ask("POST", cohortsPath, { body: { name: "c", filters } });

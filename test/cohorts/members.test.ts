@@ -89,7 +89,7 @@ describe("a cohort by rules", () => {
     expect((await settled(server, 1)).count).toBe(2);
   });
 
-  test("may ask what persons did, also negated and inside of another cohort", async () => {
+  test("may use events of persons, also negated and within another cohort", async () => {
     await using it = await ServerWithEngine.start();
     const { server } = it;
     addPerson(server, ["kim"], { email: "kim@a.com" });
@@ -167,7 +167,7 @@ describe("a static cohort", () => {
     }
   });
 
-  test("is not made of a file that cannot be used, and takes none when it is no list", async () => {
+  test("is not created from an unusable file, and accepts none unless it is static", async () => {
     await using it = await ServerWithEngine.start();
     const { server } = it;
     const rejected = (detail: string) => ({
@@ -233,7 +233,7 @@ describe("a static cohort", () => {
     expect((await server.ask("GET", `${cohorts}2/`)).body.count).toBeNull();
   });
 
-  test("is made from a flag, and does not follow it", async () => {
+  test("is created from a flag, and does not follow it", async () => {
     await using it = await ServerWithEngine.start();
     const { server } = it;
     for (const name of ["kim", "lee", "max"]) addPerson(server, [name], { email: `${name}@a.com` });

@@ -34,7 +34,7 @@ function prepare() {
   return { server, monitor, counted, found, errors, create, sizes };
 }
 
-test("a dynamic cohort is counted once a day, and what was counted is its count", async () => {
+test("a dynamic cohort is counted once a day, and the result is its count", async () => {
   const { server, monitor, counted, found, create, sizes } = prepare();
   using _ = server;
   const id = await create({ filters });
@@ -65,7 +65,7 @@ test("a static cohort has its members counted, once it has a list", async () => 
   expect((await sizes(listed)).at(-1)).toEqual({ day: "2036-11-01", count: 0 });
 });
 
-test("a failed count is retried, and deleted cohorts are left alone", async () => {
+test("a failed count is retried, and deleted cohorts are skipped", async () => {
   const { server, monitor, counted, found, errors, create, sizes } = prepare();
   using _ = server;
   const id = await create({ filters });

@@ -18,7 +18,7 @@ describe.skipIf(chromiumPath === undefined)("the log of changes", () => {
     await server?.[Symbol.asyncDispose]();
   });
 
-  test("names the command line with the user who ran it, and where a user failed to sign in from", async () => {
+  test("names the command line with its user, and the origin of a failed sign-in", async () => {
     const cookie = await ownerCookie(server);
     const created = await flagkeep(["flags", "create", "new-checkout", "--data-dir", server.dataDir]);
     expect(created).toMatchObject({ stderr: "", code: 0 });

@@ -16,7 +16,7 @@ const tile = (id: number, x: number, y: number, w = 6, h = 5) => ({ id, layouts:
 const places = (rects: readonly Rect[]) => rects.map(({ id, x, y, w, h }) => [id, x, y, w, h].join(" "));
 
 describe("an arrangement", () => {
-  test("is read as it is stored; tiles without one, or with a wrong one, follow below", () => {
+  test("is read as stored; tiles without a valid position follow below", () => {
     const rects = readLayout([
       tile(1, 6, 0),
       tile(2, 0, 0),

@@ -103,7 +103,7 @@ describe.skipIf(chromiumPath === undefined)("dashboards and clean-up", () => {
     await context.close();
   });
 
-  test("a statement is kept under a name, found on the page of statements, removed and brought back", async () => {
+  test("a statement is saved under a name, listed on the page of statements, deleted and restored", async () => {
     const { page, context, errors } = await open();
     await page.goto(`/console/sql?q=${encodeURIComponent("SELECT 40 + 2 AS answer")}`);
     await page.getByText(/^1 row\b/).waitFor();

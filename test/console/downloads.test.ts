@@ -50,7 +50,7 @@ describe.skipIf(chromiumPath === undefined)("downloads", () => {
     expect(errors).toEqual([]);
   });
 
-  test("a short answer is the same CSV as a long one, and no cell of it runs in a spreadsheet", async () => {
+  test("a short result is the same CSV as a long one, and no cell of it runs in a spreadsheet", async () => {
     const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     const statement = `SELECT '=1+1' AS "@name", '+a,b' AS b, -5 AS n, '-5e3' AS m, E'x\\n=y' AS t, NULL AS z`;
     await page.goto(`/console/sql?q=${encodeURIComponent(statement)}`);

@@ -104,7 +104,7 @@ test("equality ignores the order of members", () => {
   expect(isSame([1, 2], [2, 1])).toBe(false);
 });
 
-test("YAML that is written is read back as it was", () => {
+test("YAML is read back as written", () => {
   fc.assert(
     fc.property(fc.dictionary(fc.string({ minLength: 1 }), fc.jsonValue({ maxDepth: 4 })), (value) => {
       const clean = JSON.parse(JSON.stringify(value));

@@ -33,7 +33,7 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
   const address = (question: object) =>
     `/console/explore?question=${encodeURIComponent(JSON.stringify(question))}`;
 
-  test("a figure shows its persons, who can be kept as a fixed cohort", async () => {
+  test("a figure shows its persons, who can be saved as a static cohort", async () => {
     const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     await page.goto(address({ kind: "trends", series: [{ event: hostile, math: "total" }], view: "table" }));
     await page.getByRole("button", { name: "3", exact: true }).click();
@@ -306,7 +306,7 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     expect(errors).toEqual([]);
   });
 
-  test("those who stayed away hang below the line of zero", async () => {
+  test("dormant persons are below the zero line", async () => {
     const yesterday = new Date(Date.now() - 86_400_000).toISOString();
     await server.batch([{ event: "came once", distinct_id: "user-9", timestamp: yesterday }]);
     await until(

@@ -47,7 +47,7 @@ describe.skipIf(chromiumPath === undefined)("Get started", () => {
     expect(errors).toEqual([]);
   });
 
-  test("the code for HTML sends an event and evaluates a flag as it is", async () => {
+  test("the code for HTML sends an event and evaluates a flag unchanged", async () => {
     const { server } = owner;
     const { html } = snippets(server.url, server.initialized.project.api_key, "from-html");
     await server.api(`/api/projects/${server.initialized.project.id}/feature_flags/`, {

@@ -20,7 +20,7 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
     return (await owner.server.api(path, { key: secret })).status;
   };
 
-  test("the secret key is hidden until the password is given, and is replaced with a grace", async () => {
+  test("the secret key is hidden until re-authentication, and is rotated with a grace period", async () => {
     const { page, context, errors } = await open();
     await page.goto("/console/settings?tab=keys");
     const card = page.locator("section", { has: page.getByRole("heading", { name: "Secret key" }) });
@@ -101,7 +101,7 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
     expect(errors).toEqual([]);
   });
 
-  test("a key is made with any scope that a route asks for, and asks before its value is replaced", async () => {
+  test("a key is created with any scope of a route, and asks for confirmation before its value is replaced", async () => {
     await owner.confirm();
     const { page, context, errors } = await open();
     await page.goto("/console/settings?tab=keys");

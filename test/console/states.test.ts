@@ -66,7 +66,7 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
     });
   }
 
-  test("who is there is asked before the page's script is there, once, and again where that had no answer", async () => {
+  test("the session is requested before the page's script is loaded, once, and again if that failed", async () => {
     const first = ["/api/session/", "/api/users/@me/", "/api/projects/"];
     for (const rejected of [undefined, ...first]) {
       const { page, context, errors } = await open([503]);
@@ -96,7 +96,7 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
     }
   });
 
-  test("who is not signed in, or not any more, is rejected nothing on the way to the form", async () => {
+  test("a user without a session gets no error on the way to the form", async () => {
     for (const value of [undefined, "fks_of_another_time"]) {
       const { page, context, errors } = await openPage(browser, { url: server.url });
       const name = cookie.split("=")[0]!;
@@ -157,7 +157,7 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
     expect(errors).toEqual([]);
   });
 
-  test("a proxy without its server, and a limit of requests, keep what is there; it is tried again", async () => {
+  test("a proxy without its server, and a rate limit, keep the page; requests are retried", async () => {
     for (const [status, message] of [
       [502, "Flagkeep could not be reached."],
       [429, "Expected available in 1 second."],
@@ -214,7 +214,7 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
     expect(errors.filter((text) => !text.includes("ERR_INTERNET_DISCONNECTED"))).toEqual([]);
   });
 
-  test("when the session is over the page asks to sign in and stays where it was", async () => {
+  test("when the session ends the page asks to sign in and stays where it was", async () => {
     const { page, context, errors } = await open([401]);
     await page.goto("/console/flags?search=new");
     await page.getByRole("switch", { name: "new-checkout" }).waitFor();

@@ -76,7 +76,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     expect(errors).toEqual([]);
   });
 
-  test("a tag and a tile take away nothing that others have added since", async () => {
+  test("changing a tag or a tile keeps what others have added since", async () => {
     const flag = await make({ key: "tagged", tags: ["one"], filters: { groups: groups(10) } });
     const { page, context, errors } = await open(409);
     await page.goto("/console/flags?search=tagged");

@@ -113,7 +113,7 @@ describe.skipIf(chromiumPath === undefined)("uploads", () => {
     expect(errors).toEqual([]);
   });
 
-  test("a fixed cohort is made of a file and of ids that are typed", async () => {
+  test("a static cohort is created from a file and from typed ids", async () => {
     const { page, context, errors } = await open();
     await page.goto("/console/cohorts/new");
     await page.getByLabel("Name").fill("Friends");

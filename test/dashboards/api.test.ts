@@ -242,7 +242,7 @@ describe("dashboards and insights", () => {
     expect(asked.splice(0)).toEqual([trends, trends, funnel]);
   });
 
-  test("a deleted dashboard is nowhere until it is brought back, with what stood on it", async () => {
+  test("a deleted dashboard is nowhere until it is restored, with its tiles", async () => {
     using server = new TestServer({});
     const send = (method: "POST" | "PATCH", path: string, body: object) =>
       server.ask(method, `/api/projects/1/${path}`, { body });

@@ -82,7 +82,7 @@ test("makes the executable of this machine, and the same one again from the same
   expect(sums(all.out)).toBe(sums(one.out));
 }, 300_000);
 
-test("fails when a target that was asked for by name is not to be had", async () => {
+test("fails when a target requested by name is unavailable", async () => {
   const { code, lines } = await release("musl", "linux-arm64-musl");
   expect({ code, lines: lines.length }).toEqual({ code: 1, lines: 1 });
   expect(lines[0]).toStartWith("linux-arm64-musl: failed: @oven/bun-linux-aarch64-musl");

@@ -27,7 +27,7 @@ describe("group columns", () => {
     });
   }
 
-  test("the rest of the text is left as it is", () => {
+  test("the rest of the text is unchanged", () => {
     const properties = '{"n":1.50,"big":12345678901234567890,"$groups":{"company":"a\\"b"}}';
     expect(withGroupColumns(properties, types)).toBe(
       '{"n":1.50,"big":12345678901234567890,"$groups":{"company":"a\\"b"},"$group_0":"a\\"b"}',

@@ -42,7 +42,7 @@ function start(rules: Partial<typeof materializationRules> = {}, store = new Fak
   return { store, clock, promotion, ask, settle };
 }
 
-test("a property is promoted when it was asked for often enough", async () => {
+test("a property is promoted after enough queries", async () => {
   const { store, ask, settle } = start();
   ask("plan", materializationRules.usesWanted - 1);
   await settle();
@@ -69,7 +69,7 @@ test("where there are few events the JSON is quick enough", async () => {
   expect(store.promoted).toEqual([]);
 });
 
-test("a full store swaps the least used column only for one that is asked for much more", async () => {
+test("a full store swaps the least used column only for a much more used property", async () => {
   const { store, ask, settle } = start({ columnsMax: 2 });
   ask("one", 10);
   ask("two", 5);
@@ -94,7 +94,7 @@ test("an unused column is dropped", async () => {
   expect(store.promoted).toEqual(["plan"]);
 });
 
-test("columns of an earlier start are kept for as long as if they had just been asked for", async () => {
+test("columns of an earlier start are kept for as long as if they had just been queried", async () => {
   const store = new FakeStore();
   store.promoted = ["old"];
   const { clock, settle } = start({}, store);

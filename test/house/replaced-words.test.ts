@@ -1,4 +1,4 @@
-/** Words that the glossary replaces: none of them comes back in messages, docs or comments. */
+/** Words that the glossary replaces: none of them returns in messages, docs, comments, titles of tests or names. */
 
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
@@ -17,7 +17,15 @@ const everywhere: readonly [pattern: string, instead: string][] = [
   ["put aside", "quarantined"],
   ["mends?|mended|mending", "fix, repair"],
   ["unless told otherwise", "by default"],
-  ["that is none|are none of", "invalid"],
+  ["that is none|that are none|what is none|are none of", "invalid"],
+  ["beside|besides", "next to, in addition to"],
+  ["told", "notified, reported"],
+  ["(?:is|are|has|have|had) gone", "deleted, disconnected, missing"],
+  ["(?:is|are|has been|have been) begun", "started"],
+  ["so many|left for now", "the number, the limit, the name of the parameter"],
+  ["slow road", "slow path"],
+  ["taken away|given back", "removed, released, returned"],
+  ["no matter who", "for every client, user or process"],
   ["appliances?", "server"],
   ["four eyes", "change requests"],
   ["organisations?|behaviours?|recognised|initialised|normalised", "American spelling"],
@@ -27,8 +35,6 @@ const everywhere: readonly [pattern: string, instead: string][] = [
 const inMessages: readonly [pattern: string, instead: string][] = [
   ["at once", "immediately; at the same time"],
   ["by itself|by themselves", "automatically"],
-  ["beside|besides", "next to, in addition to"],
-  ["told", "notified, reported"],
   ["stands in", "is in"],
   ["fronts", "nodes, cluster"],
   ["of its own|of their own", "dedicated, separate"],
@@ -36,6 +42,18 @@ const inMessages: readonly [pattern: string, instead: string][] = [
   ["room", "disk space, memory, capacity"],
   ["odd", "unusual, invalid"],
   ["there is no", "X does not exist"],
+];
+
+/** In titles of tests, in addition. */
+const inTitles: readonly [pattern: string, instead: string][] = [
+  ["tells?", "reports, shows, returns"],
+  ["says? why|says? so|is said", "reports"],
+  ["at once", "immediately; concurrently"],
+  ["by itself|by themselves", "automatically, separately"],
+  ["odd", "unusual, invalid"],
+  ["comes? back|brought back", "is returned, is restored"],
+  ["what is asked for|as is asked for", "the requested …"],
+  ["room", "disk space, memory, capacity"],
 ];
 
 /** Parts of identifiers that are not used any more, and what to write instead. */
@@ -54,12 +72,14 @@ const inIdentifiers: readonly [parts: string, instead: string][] = [
   ["begun", "started"],
   ["mend|mended", "repaired"],
   ["nobody|anybody|somebody|whoever", "the user, client or process"],
+  ["beside|besides|aside|anew", "next to, quarantined, again"],
+  ["gone", "deleted, disconnected"],
   ["appliance|organisation|initialised|licence|behaviour", "server; American spelling"],
 ];
 
 /** Identifiers with such a part: stored and public names, and those of other products. */
 const publicIdentifiers: ReadonlySet<string> = new Set(
-  `made made_uuid damage damaged usual_per_minute trouble fronts mended_pieces pieces FlagReach Reach
+  `made made_uuid put_aside damage damaged usual_per_minute trouble fronts mended_pieces pieces FlagReach Reach
    not_told_before told_from refusedProperties RefusedRequests ConnectionRefused flagkeep_refused_total
    FLAGKEEP_TEST_FRONTS`.split(/\s+/),
 );
@@ -127,6 +147,36 @@ test("comments use the terms of the glossary", () => {
 test("docs use the terms of the glossary", () => {
   const docs = ["README.md", "SECURITY.md", "CHANGELOG.md", "CONTRIBUTING.md", ...filesIn(["docs"], ".md")];
   expect(findings(docs, everywhere, (line) => [line.replaceAll(/`[^`]*`/g, "…")])).toEqual([]);
+});
+
+/** Titles of tests and of groups of tests. */
+function titlesIn(source: string): string[] {
+  const calls =
+    /(?:\b(?:test|describe|it)(?:\.\w+(?:\([^"`()]*\))?)?|[\])]\))\(\s*("(?:[^"\\]|\\.)*"|`(?:[^`\\]|\\.)*`),/g;
+  return [...source.matchAll(calls)].map(([, title]) => title!.replaceAll(/\$\{[^}]*\}/g, "…"));
+}
+
+test("titles of tests use the terms of the glossary", () => {
+  const words = [...everywhere, ...inTitles].map(
+    ([pattern, instead]) => [new RegExp(`\\b(?:${pattern})\\b`, "i"), instead] as const,
+  );
+  const files = filesIn(["test"], ".test.ts").filter((file) => !file.startsWith("test/house/replaced-words"));
+  const found = files.flatMap((file) =>
+    titlesIn(readFileSync(join(root, file), "utf8")).flatMap((title) =>
+      words
+        .filter(([word]) => word.test(title))
+        .map(([word, instead]) => `${file}: ${title}: ${word.exec(title)![0]} (write: ${instead})`),
+    ),
+  );
+  expect(found).toEqual([]);
+});
+
+test.each([
+  ['test("whoever asks", () => {});', ['"whoever asks"']],
+  ['describe.each([1])("%s is told", () => {});', ['"%s is told"']],
+  ['expect(text).toBe("whoever asks");', []],
+])("titles are found in %s", (source, titles) => {
+  expect(titlesIn(source)).toEqual(titles);
 });
 
 /** Comments, texts and patterns; of a template, what is inside of `${}` is code. */

@@ -344,7 +344,7 @@ describe("other origins", () => {
     }
     expect((await server.ask("GET", flagsPath)).headers.get("access-control-allow-origin")).toBeNull();
   });
-  test("a preflight needs no key and mirrors what is asked for", async () => {
+  test("a preflight needs no key and mirrors the requested headers", async () => {
     using server = new TestServer();
     const answer = await server.ask("OPTIONS", `${flagsPath}1/`, {
       key: null,
@@ -386,7 +386,7 @@ describe("other origins", () => {
 
 describe("rate limits", () => {
   const one = (name: string) => [{ name, requestsMax: 2, windowMs: 60_000 }];
-  test("count per key and group, tell how long to wait, and end", async () => {
+  test("are counted per key and group, return the waiting time, and end", async () => {
     const rateLimiter = new RateLimiter({
       management: one("burst"),
       local_evaluation: one("local"),

@@ -374,7 +374,7 @@ describe("the map of devices", () => {
     expect(owners.decide(pairs, new Map())).toEqual([true, false, true]);
   });
 
-  test("a dry run reads what is there and leaves it as it is", () => {
+  test("a dry run reads the stored data and leaves it unchanged", () => {
     const folder = temporaryFolder();
     const decide = (device: string, user: string, isDryRun: boolean) => {
       using owners = new DeviceOwners(folder, 1, "x", isDryRun);

@@ -309,7 +309,7 @@ test("nested brackets cost their own record, in every shape", async () => {
   ] as never);
 });
 
-test("numbers are given back as they were written", async () => {
+test("numbers are returned as written", async () => {
   const texts = [
     "12345678901234567890",
     "0.12345678901234567890",

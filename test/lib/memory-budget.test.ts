@@ -33,7 +33,7 @@ describe("a memory budget", () => {
     expect(caches(8192)).toEqual([128, 32]);
   });
 
-  test("is what was asked for, else what a small machine or container has", () => {
+  test("is the configured one, else that of a small machine or container", () => {
     expect(memoryBudget(512 * MiB, 64 * 1024 * MiB)).toBe(512 * MiB);
     expect(memoryBudget(null, 512 * MiB)).toBe(512 * MiB);
     expect(memoryBudget(null, 64 * 1024 * MiB)).toBeNull();

@@ -16,7 +16,7 @@ test("an entry belongs to its owner", () => {
   expect(recent.get(owner, "key")).toBe("newer value");
 });
 
-test("what is asked for stays, the rest is forgotten", () => {
+test("used entries stay, the rest is dropped", () => {
   const recent = new BoundedCache<object, number>(100_000, () => 800);
   recent.set(owner, "once", 1);
   recent.set(other, "often", 2);

@@ -8,7 +8,7 @@ import { temporaryFolder } from "../support/server.ts";
 
 const MiB = 1024 * 1024;
 
-test("a file is read as it is, also into memory that held a longer one", async () => {
+test("a file is read unchanged, also into memory that held a longer one", async () => {
   const folder = temporaryFolder();
   const buffers = new BufferPool(8 * MiB);
   const path = join(folder, "file");
@@ -32,7 +32,7 @@ test("an acquired buffer is exclusive until it is released", () => {
   expect(again).toContain(second.buffer);
 });
 
-test("no more is kept than allowed, and nothing once it is given back", () => {
+test("no more is cached than allowed, and nothing after a release", () => {
   const buffers = new BufferPool(3 * MiB);
   const imported = [buffers.take(2 * MiB), buffers.take(2 * MiB)].map(({ buffer }) => buffer);
   buffers.reuse();

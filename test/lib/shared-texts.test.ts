@@ -5,7 +5,7 @@ import { intern } from "../../src/lib/bounded-cache.ts";
 /** A text of its own each time. */
 const created = (value: unknown) => Buffer.from(JSON.stringify(value)).toString();
 
-test("the text that is given is the text that was asked for", () => {
+test("the interned text equals the given text", () => {
   for (let round = 0; round < 3; round++)
     for (let value = 0; value < 20_000; value++) expect(intern(created(value))).toBe(created(value));
   const long = "x".repeat(1_000);

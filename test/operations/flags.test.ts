@@ -119,7 +119,7 @@ test("counts need a server", async () => {
     });
 });
 
-test("tools of MCP tell about a flag with a key", async () => {
+test("tools of MCP describe a flag with a key", async () => {
   const call = async (name: string, args: object) => {
     const response = await server.post(
       "/mcp",

@@ -138,7 +138,7 @@ describe("persons are read again", () => {
     expect(isReadAgain(people)).toBeTrue();
   });
 
-  test("behind a step with a deletion, and behind one that failed or was given up", () => {
+  test("after a step with a deletion, and after one that failed or was aborted", () => {
     using people = filled();
     const details = { uuid: "", distinct_id: "nobody" };
     people.apply(note({ kind: "person_deleted", type: "person_deleted", details }));

@@ -156,7 +156,7 @@ test("bytes are not characters: texts with equal characters but other bytes diff
   }
 });
 
-test("the members of the last time cannot be asked for any more", () => {
+test("the members of the previous call cannot be read any more", () => {
   const scanner = new MemberScanner();
   const [before] = scanner.read([bytes('{"a":1}')]);
   scanner.read([bytes('{"a":2}')]);

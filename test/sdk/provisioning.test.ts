@@ -185,7 +185,7 @@ describe("flags", () => {
     await destroy(id);
   });
 
-  test("tags are a set; name and switch are changed by themselves", async () => {
+  test("tags are a set; name and switch are changed separately", async () => {
     const sent = { key: "tf-tags", name: "Tags", active: true, filters: { groups: [everyone] } };
     const { id } = await applied("POST", flags, undefined, { ...sent, tags: ["tag2", "tag1"] });
     for (const change of [

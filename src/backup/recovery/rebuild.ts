@@ -98,7 +98,7 @@ export async function rebuildEventStore(options: RebuildOptions): Promise<Rebuil
 }
 
 async function finish({ dataDir, onStep }: RebuildOptions, recovered: Recovered): Promise<Rebuilt> {
-  const { database, loader, people, base, putAside, gaps, replayed } = recovered;
+  const { database, loader, people, base, quarantined, gaps, replayed } = recovered;
   try {
     const mirror = await DuckdbPersonReplica.open(database, people.db);
     onStep("copying persons");
@@ -118,7 +118,7 @@ async function finish({ dataDir, onStep }: RebuildOptions, recovered: Recovered)
     return {
       data_dir: dataDir,
       from: base!,
-      put_aside: putAside ?? null,
+      put_aside: quarantined ?? null,
       events,
       persons,
       entries_applied: replayed,

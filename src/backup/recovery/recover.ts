@@ -123,7 +123,7 @@ export interface Recovered {
   /** Source of the rebuild; undefined without one. */
   base?: string;
   /** Path of the quarantined previous file. */
-  putAside?: string;
+  quarantined?: string;
 }
 
 /**
@@ -173,8 +173,8 @@ export async function recoverEventStore(recovery: Recovery): Promise<Recovered> 
     throw new DataLossError(reason, base.gaps, readLastBackup(dataDir)?.file ?? "FILE");
   }
   if (recovery.always !== true) assertRecoverable(dataDir, reason);
-  const putAside = quarantineEventStore(dataDir);
-  hooks.onStep("rebuilding the event store", { reason, from: base.name, put_aside: putAside });
+  const quarantined = quarantineEventStore(dataDir);
+  hooks.onStep("rebuilding the event store", { reason, from: base.name, put_aside: quarantined });
   restoreSource(dataDir, base);
   const created = await openEventDatabase(dataPaths.events, options);
   const loader = await EventLoader.open(created);
@@ -185,7 +185,7 @@ export async function recoverEventStore(recovery: Recovery): Promise<Recovered> 
     loader,
     people,
     base: base.name,
-    putAside,
+    quarantined,
     gaps: [...base.gaps, ...gaps],
     replayed: Math.max(0, replayed - entriesIn(base.gaps)),
   };
@@ -266,9 +266,9 @@ async function openOrReason(recovery: Recovery): Promise<Opened> {
       const reason = `events.duckdb is corrupt (${firstLine(error)}).`;
       if (failure === "file_broken" || attempt > 1) return { reason };
       // The journal keeps the entries in the log until they are in the file.
-      const putAside = quarantineWal(dataDir);
+      const quarantined = quarantineWal(dataDir);
       hooks.onStep("quarantined a corrupt write-ahead log of the event store", {
-        put_aside: putAside,
+        put_aside: quarantined,
       });
     }
   }

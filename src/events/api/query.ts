@@ -50,7 +50,7 @@ const QueryAnswer = named(
 );
 
 const ofWeb = (what: string) => `Web analytics only: ${what}.`;
-/** What web analytics queries return besides the members of other computed queries. */
+/** What web analytics queries return in addition to the members of other computed queries. */
 const webMembers = {
   columns: optional(list(string(), { description: ofWeb("names of the columns of lists") })),
   hasMore: optional(bool({ description: ofWeb("there are more rows than `limit`") })),

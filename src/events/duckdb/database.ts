@@ -49,7 +49,7 @@ const migrations: readonly Migration[] = [
   { version: 6, name: "number texts", sql: numberTexts },
 ];
 
-/** The newest schema this version knows. */
+/** The newest supported schema version. */
 export const eventsSchemaVersion = migrations.length;
 
 /**

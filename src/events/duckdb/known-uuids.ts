@@ -43,7 +43,7 @@ export async function hasHistory(store: EventSql, projectId: number): Promise<bo
   return rows.length > 0;
 }
 
-/** The lanes that events came through. */
+/** The lanes of a person's events. */
 export interface Lanes {
   hasHistory: boolean;
   hasRealtime: boolean;

@@ -68,7 +68,7 @@ export function csvLine(row: ExportRow): string {
 type ParquetOptions = ConstructorParameters<typeof ParquetWriter>[0];
 type SchemaElement = ParquetOptions["schema"][number];
 
-/** Limits of a row group: whichever is reached first. */
+/** Limits of a row group; the first one reached applies. */
 const groupRows = 100_000;
 const groupLength = 64 * 1024 * 1024;
 

@@ -1,5 +1,5 @@
 /**
- * Rewrites HogQL's syntax that DuckDB's parser lacks, in the text of a statement: `a ? b : c`, `a ?? b`, `a?.b` and
+ * Rewrites HogQL's syntax that DuckDB's parser does not support, in the text of a statement: `a ? b : c`, `a ?? b`, `a?.b` and
  * `LIMIT n BY`. The result is parsed and checked like any statement. Pure.
  */
 

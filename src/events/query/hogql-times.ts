@@ -11,7 +11,7 @@ export interface TimeForm {
   args?: Node[];
 }
 
-/** What a function of time depends on besides its arguments. */
+/** Context that a function of time depends on, in addition to its arguments. */
 export interface TimeContext {
   /** First day of the week. */
   weekStartDay: number;

@@ -36,7 +36,7 @@ function offsetName(offsetMs: number): string {
   return `${offsetMs < 0 ? "-" : "+"}${parts.join(":")}`;
 }
 
-/** What values depend on besides themselves. */
+/** Context that the form of values depends on. */
 export interface ValueFormat {
   api: Api;
   times: TimeFormat;

@@ -40,7 +40,7 @@ export class FlagEvaluation {
 
   constructor(private readonly deps: FlagEvaluationDeps) {}
 
-  /** The values of the selected flags: at once if the stored data is. Never throws because of a store. */
+  /** The values of the selected flags; synchronous if the stored data is. Never throws because of a store. */
   run(set: FlagSet, request: FlagEvaluationRequest): MaybePromise<Evaluation> {
     let stored: MaybePromise<StoredContext>;
     try {

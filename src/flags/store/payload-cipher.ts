@@ -36,7 +36,7 @@ export function payloadCipher(key: Buffer): PayloadCipher {
   };
 }
 
-/** The current stored payloads of a flag, by name; not those that lack its identity. */
+/** The current stored payloads of a flag, by name; without those that are not bound to it. */
 function knownPayloads(key: Buffer, flag: Flag | undefined) {
   const known = new Map<string, { clear: string | undefined; sealed: Json }>();
   if (!flag?.hasEncryptedPayloads || !isJsonObject(flag.filters.payloads)) return known;

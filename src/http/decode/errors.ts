@@ -43,7 +43,7 @@ export class PayloadTooLargeError extends RequestRejectedError {
   }
 }
 
-/** An event has so many small parts that parsing it would take seconds and a hundred times its memory. */
+/** An event whose number of parts is so large that parsing it would take seconds and a hundred times its memory. */
 export class PayloadTooComplexError extends RequestRejectedError {
   readonly code = "payload_too_large";
   readonly status = 413;

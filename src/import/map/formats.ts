@@ -302,7 +302,7 @@ export function detectFormat(record: JsonObject): RecordFormat | "totals" | unde
   return isTotals(record) ? "totals" : undefined;
 }
 
-/** The members that a record lacks for a format: names, or several of which it needs one. */
+/** The required members of a format that a record does not have: names, or several of which it needs one. */
 function lacks(name: string, record: JsonObject): Format["requires"] {
   const hasOne = (member: string) =>
     Object.hasOwn(record, member) ||
@@ -314,7 +314,7 @@ function lacks(name: string, record: JsonObject): Format["requires"] {
 
 const inProperties = "properties.";
 
-/** A format that a record does not have, and the members that it lacks for it. */
+/** A format that a record does not match, and its missing members. */
 export interface NearFormat {
   format: RecordFormat;
   lacks: Format["requires"];

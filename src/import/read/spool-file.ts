@@ -42,7 +42,7 @@ export class SpoolFile implements Disposable {
     this.written += bytes.length;
   }
 
-  /** The bytes at a position, at most so many. */
+  /** The bytes at a position; fewer at the end of the file. */
   read(position: number, bytesMax: number): Buffer {
     const bytes = Buffer.allocUnsafe(Math.min(bytesMax, this.written - position));
     return bytes.subarray(0, readSync(this.handle, bytes, 0, bytes.length, position));

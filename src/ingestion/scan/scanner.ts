@@ -40,7 +40,7 @@ const fewItems = 8;
 /** Output buffer: lines are copied out of the program's memory in chunks of at most this size. */
 const capacityBytes = 1024 * 1024;
 
-/** The pieces of each request come first: see `begin`. */
+/** The parts of each request come first: see `begin`. */
 const variableParts = 4;
 const { beforeName, beforeId, beforeTime, generated, sent, noChain, beforeProperties } = eventFrame;
 const constantParts = [
@@ -142,7 +142,7 @@ export class Scanner {
     this.makeUuid = facts.makeUuid;
     const { beforeUuid, beforeMode, ip, sentAt } = facts;
     const texts = `${beforeUuid}${beforeMode}${ip}${sentAt}`;
-    // Requests of the same millisecond and sender have the same pieces.
+    // Requests of the same millisecond and sender have the same parts.
     if (texts === this.variableTexts) return;
     this.variableTexts = texts;
     // Numbers, constant names and addresses: only ASCII.
@@ -215,7 +215,7 @@ export class Scanner {
     return start === 0 ? undefined : buffer.toString("utf8", start, numbers[index + 1]!);
   }
 
-  /** Records the address of a piece. @returns the address after it. */
+  /** Records the address of a part. @returns the address after it. */
   private recordAddress(index: number, at: number, length: number): number {
     this.instance.numbers[partsAt + 2 * index] = at;
     this.instance.numbers[partsAt + 2 * index + 1] = length;

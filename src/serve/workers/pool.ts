@@ -173,7 +173,7 @@ class PooledWorker {
     this.child?.kill("SIGKILL");
   }
 
-  /** Kills a worker that hangs: its share of the connections goes to the others. */
+  /** Kills a worker that hangs, so that the others accept its share of the connections. */
   check(now: number, wasSuspended: boolean): void {
     if (wasSuspended) this.heardAt = now;
     if (this.child === undefined || this.isStopping) return;

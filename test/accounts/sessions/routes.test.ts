@@ -12,7 +12,7 @@ import { as, colleague, getCookie, goodPassword, post, setUp, signIn } from "./s
 const wrongPassword = { code: "authentication_failed", detail: "The password is wrong." };
 
 describe("a one-time link", () => {
-  test("sets the password of the first owner once, who may put the address right", async () => {
+  test("sets the password of the first owner once, who may correct the address", async () => {
     using server = new TestServer();
     const user = ownerToSetUp(server.metadata.db)!;
     const { token } = createSetupLink(server.metadata, user, null, server.now);
@@ -33,7 +33,7 @@ describe("a one-time link", () => {
     expect((await signIn(server, "Ann.Larsson@EXAMPLE.com")).status).toBe(201);
   });
 
-  test("of a colleague leaves the address as it is; of a user known it ends sessions and the old password", async () => {
+  test("of a colleague keeps the address; of a user with a password it ends sessions and the old password", async () => {
     using server = new TestServer();
     await setUp(server);
     const bob = createUser(server.metadata, {
@@ -92,7 +92,7 @@ describe("a one-time link", () => {
 });
 
 describe("signing in", () => {
-  test("fails in the same words for a wrong password, an unknown address, no one's password and a deactivated user", async () => {
+  test("fails with the same message for a wrong password, an unknown address, a user without password and a deactivated user", async () => {
     using server = new TestServer();
     await setUp(server);
     const { user } = await colleague(server);
@@ -135,7 +135,7 @@ describe("signing in", () => {
     expect(failed).toHaveLength(1);
   });
 
-  test("takes a personal key: the session is bounded by it and ends with it", async () => {
+  test("accepts a personal key: the session has its limits and ends with it", async () => {
     using server = new TestServer();
     const key = server.key(["feature_flag:read"], { projectIds: [1] });
     const wrong = await post(server, "/api/session/", { personal_api_key: "phx_wrong" });
@@ -178,7 +178,7 @@ describe("signing in", () => {
     expect(body).toHaveLength(1);
   });
 
-  test("rehashes a password once for sign-ins at the same time", async () => {
+  test("rehashes a password once for concurrent sign-ins", async () => {
     using server = new TestServer();
     await setUp(server);
     const old = await Bun.password.hash(goodPassword, {
@@ -318,7 +318,7 @@ describe("a session", () => {
     expect([await status(ofOther), await status(first)]).toEqual([200, 401]);
   });
 
-  test("is asked for the password again before what is dangerous, for ten minutes", async () => {
+  test("requires the password again for dangerous actions, valid for ten minutes", async () => {
     using server = new TestServer();
     const cookie = await setUp(server);
     const ask = async (method: string, path: string, body?: unknown) =>

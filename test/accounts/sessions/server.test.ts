@@ -45,7 +45,7 @@ test("serve prints a link until the first owner has chosen a password; users lin
   rmSync(directory.dataDir, { recursive: true });
 });
 
-test("users link gives the address that the running server has from outside", async () => {
+test("users link prints the public address of the running server", async () => {
   const publicUrl = "https://flags.example.com/flags";
   await using server = await ServerProcess.start({ args: ["--public-url", publicUrl] });
   const call = ["users", "link", "new@example.com", "--data-dir", server.dataDir, "--json"];

@@ -63,7 +63,7 @@ const cases: {
   },
 ];
 
-describe("the next start makes the event store again, with equal answers", () => {
+describe("the next start rebuilds the event store, with equal results", () => {
   for (const { name, harm, putAside } of cases) {
     test(name, async () => {
       const copy = toCopy(filled);
@@ -84,7 +84,7 @@ describe("the next start makes the event store again, with equal answers", () =>
   }
 });
 
-test("meanwhile events are captured and flags answered, and a kill only delays it", async () => {
+test("meanwhile events are captured and flags evaluated, and a kill only delays it", async () => {
   const copy = toCopy(filled);
   const { dataDir } = copy;
   overwrite(join(dataDir, "events.duckdb"), 0, new Uint8Array(4_096));

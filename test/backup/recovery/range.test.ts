@@ -14,7 +14,7 @@ const file = (lane: Lane, first: number, last: number): ArchivedSegment => ({
   path: "",
 });
 
-describe("what is missing between the cursors and what is needed", () => {
+describe("ranges missing between the cursors and the required entries", () => {
   const cases: {
     name: string;
     from: number;
@@ -90,7 +90,7 @@ describe("what is missing between the cursors and what is needed", () => {
   });
 });
 
-describe("what the event store must have", () => {
+describe("entries that the event store must have", () => {
   const folder = temporaryFolder();
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 

@@ -129,7 +129,7 @@ describe("with a backup and an archive that begins behind it", () => {
   }, 60_000);
 });
 
-test("the store of persons is lost: nothing is mixed up, and the backup to restore is asked for", async () => {
+test("the person store is lost: nothing is mixed up, and the error names the backup to restore", async () => {
   const copy = toCopy(backedUp);
   const { dataDir } = copy;
   for (const end of ["", "-wal", "-shm"]) rmSync(join(dataDir, `people.sqlite${end}`), { force: true });

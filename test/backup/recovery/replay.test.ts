@@ -66,7 +66,7 @@ async function answersWhenLoaded(server: ServerProcess): Promise<Answers> {
   return await getAnswers(server);
 }
 
-test("with events and persons destroyed: every event once, persons, usage and flags as they were", async () => {
+test("with events and persons destroyed: every event once, persons, usage and flags restored", async () => {
   const copy = toCopy(filled);
   const { dataDir } = copy;
   destroy(join(dataDir, "events.duckdb"));

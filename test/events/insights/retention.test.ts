@@ -65,14 +65,11 @@ describe("retention", () => {
     ["Week", "2026-11-15", "2026-09-28", [0, 0, 0, 0, 0, 0, 1]],
     ["Month", "-2m", "2026-03-01", [0, 0, 0, 0, 0, 1, 0]],
     ["Hour", "2026-11-15T12:59:00", "2026-11-15 06:00:00", [0, 0, 0, 0, 0, 0, 1]],
-  ])(
-    "with periods of a %s up to %s has as many as are asked for",
-    async (period, date_to, first, started) => {
-      const table = await compute({ ...retention({ period }), dateRange: { date_from: "-30d", date_to } });
-      expect(table[0].date).toBe(first);
-      expect(table.map(({ values }) => values[0].count)).toEqual(started);
-    },
-  );
+  ])("with periods of a %s up to %s has the requested number", async (period, date_to, first, started) => {
+    const table = await compute({ ...retention({ period }), dateRange: { date_from: "-30d", date_to } });
+    expect(table[0].date).toBe(first);
+    expect(table.map(({ values }) => values[0].count)).toEqual(started);
+  });
 
   test.each<JsonObject>([
     { period: "Eon" },

@@ -134,7 +134,7 @@ describe("the range of a trend", () => {
     expect(getBuckets(range, "week").map(({ day: start }) => start)).toEqual(["2026-11-09", "2026-11-16"]);
   });
 
-  test("weeks start on the day that is asked for (contract, management-api 6.3)", () => {
+  test("weeks start on the requested day (contract, management-api 6.3)", () => {
     for (const [weekStartDay, dates, from, to, weeks] of [
       // Now is a Saturday.
       [0, { date_from: "-1w" }, "2026-11-14", "2026-11-22", ["2026-11-08", "2026-11-15"]],

@@ -137,7 +137,7 @@ describe("trends", () => {
     expect(await trends({ series: [calls()], compareFilter: { compare: false } })).toHaveLength(1);
   });
 
-  test("a period that is earlier by as much as is asked for", async () => {
+  test("a period earlier by the requested time", async () => {
     const compare = async (compare_to: Json) => {
       const [, previous] = await trends({
         series: [calls()],

@@ -119,7 +119,7 @@ describe("a scheduled change", () => {
     });
   });
 
-  test("is a step of a gradual rollout: one condition set, as it is then, changes its percentage", async () => {
+  test("is a step of a gradual rollout: the current condition set changes its percentage", async () => {
     using it = await prepared();
     const { server, flag } = it;
     const pro = [{ key: "plan", type: "person", operator: "exact", value: ["pro"] }];

@@ -108,7 +108,7 @@ describe("filters are a free-form map", () => {
     expect([result.body.rollout_percentage, await evaluated("none")]).toEqual([0, false]);
   });
 
-  test("SDKs that evaluate by themselves always get a list of groups", async () => {
+  test("SDKs with local evaluation always get a list of groups", async () => {
     using server = new TestServer();
     await server.ask("POST", flagsPath, { body: { key: "a", filters: free } });
     const { flags } = (await server.ask("GET", `${flagsPath}local_evaluation/`)).body;

@@ -137,7 +137,7 @@ describe("the list of flags", () => {
     expect([status, body.attr]).toEqual([400, "last_called_after"]);
   });
 
-  test("deleted=true: deleted flags alone, by the key that they gave up as well", async () => {
+  test("deleted=true: only deleted flags, also by their former key", async () => {
     using it = await stocked();
     const byKey = "key=off&order=id";
     const id = (await it.server.ask("GET", `${flagsPath}?${byKey}`)).body.results[0].id;

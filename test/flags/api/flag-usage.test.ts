@@ -104,7 +104,7 @@ describe("what usage does to a flag", () => {
 });
 
 describe("usage dashboard", () => {
-  test("is made with the flag unless that is rejected, and kept when asked for again", async () => {
+  test("is created with the flag unless disabled, and kept when requested again", async () => {
     using server = await withFlags({ key: "a" }, { key: "b", _should_create_usage_dashboard: false });
     const usage = async (id: number) => (await server.ask("GET", `${flagsPath}${id}/`)).body.usage_dashboard;
     const make = (id: number) => server.ask("POST", `${flagsPath}${id}/dashboard/`);

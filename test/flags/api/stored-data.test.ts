@@ -147,7 +147,7 @@ describe("groups", () => {
     expect(await server.values({ distinct_id: "a", groups })).toEqual({ large: true });
   });
 
-  test("without a group the flag is off and the reason says so", async () => {
+  test("without a group the flag is off, with the reason", async () => {
     using server = new TestEvaluation();
     server.people.apply(groupEvent("acme", {}));
     server.flag("by-company", company([]));

@@ -269,7 +269,7 @@ describe("a change", () => {
 });
 
 describe("secret payloads", () => {
-  test("are not in a document unless asked for; a flag that has them keeps them", () => {
+  test("are not in a document by default; a flag that has them keeps them", () => {
     using projects = new TwoProjects();
     projects.fill();
     const hidden = projects.document(1);

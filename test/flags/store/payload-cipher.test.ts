@@ -124,7 +124,7 @@ describe("secret payloads", () => {
     expect((await server.ask("GET", `${flagsPath}1/`)).body.filters.payloads).toEqual(filters.payloads);
   });
 
-  test("one that cannot be decrypted is a named error, and stays as it is until it is set again", async () => {
+  test("one that cannot be decrypted is a specific error, and stays unchanged until it is set again", async () => {
     using server = secretServer();
     await server.ask("POST", flagsPath, {
       body: { key: "a", ...secretText, filters: { payloads: { true: "1" } } },

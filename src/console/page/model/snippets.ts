@@ -8,7 +8,7 @@ export interface Snippet {
   flag: string;
 }
 
-/** One snippet per SDK; `event` sends one event, `flag` evaluates one flag, each complete by itself. */
+/** One snippet per SDK: `event` sends one event, `flag` evaluates one flag. Each is complete. */
 export function snippets(
   host: string,
   token: string,

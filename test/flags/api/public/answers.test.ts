@@ -226,7 +226,7 @@ describe("which flags are in the answer", () => {
     expect(await keysFor({}, {}, "&only_evaluate_survey_feature_flags=false")).toEqual(ALWAYS);
   });
 
-  test("a flag that is asked for brings along what it depends on", async () => {
+  test("a requested flag includes its dependencies", async () => {
     expect(await keysFor({ flag_keys: ["above"] }, {})).toEqual(["above", "base"]);
     expect(await own.values({ distinct_id: "a", flag_keys: ["above"] })).toEqual({ above: true, base: true });
   });

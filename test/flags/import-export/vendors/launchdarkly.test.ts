@@ -77,7 +77,7 @@ describe("LaunchDarkly", () => {
     expect(file.flag("new-checkout").filters).not.toHaveProperty("multivariate");
   });
 
-  test("the environment: the named one, else production, else it is asked for", () => {
+  test("the environment: the named one, else production, else an error lists them", () => {
     expect(imported(json({ items: [boolean] }), "test").flag("new-checkout").active).toBe(false);
     expect(() => readVendorFile({ items: [boolean] } as never, "nope")).toThrow("production, test");
     const others = { ...boolean, environments: { a: state, b: state } };

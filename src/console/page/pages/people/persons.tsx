@@ -26,7 +26,7 @@ import { getIdentity, type Person } from "../../model/people.ts";
 const w = lazyMessages.people;
 const pageSize = 100;
 
-/** Person properties: identities and what a person came with. */
+/** Person properties: identities, and how the person arrived. */
 const getText = ({ properties }: Person, ...names: readonly string[]) =>
   names.map((name) => properties[name]).find((value) => typeof value === "string" && value !== "") as
     | string
