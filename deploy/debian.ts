@@ -48,7 +48,7 @@ export function writeDebianPackage(
     chmodSync(join(root, "usr/bin/flagkeep"), 0o755);
     const unit = readFileSync(join(deploy, "flagkeep.service"), "utf8");
     put("lib/systemd/system/flagkeep.service", unit.replaceAll("/usr/local/bin/", "/usr/bin/"), 0o644);
-    // Keys of S3 may be written into it.
+    // May contain S3 keys.
     put("etc/flagkeep.env", readFileSync(join(deploy, "debian/flagkeep.env"), "utf8"), 0o600);
     put("usr/share/doc/flagkeep/copyright", readFileSync(join(deploy, "../LICENSE"), "utf8"), 0o644);
     put("DEBIAN/conffiles", "/etc/flagkeep.env\n", 0o644);
@@ -58,7 +58,7 @@ export function writeDebianPackage(
     const kibibytes = Math.ceil(statSync(executable).size / 1024);
     put("DEBIAN/control", control(version, arch, kibibytes), 0o644);
     const path = join(out, `flagkeep_${version}_${arch}.deb`);
-    // gzip: every dpkg reads it, and it is done in seconds.
+    // gzip: every dpkg supports it, and it is fast.
     const built = Bun.spawnSync(
       ["dpkg-deb", "--root-owner-group", "-Zgzip", `-z${level}`, "--build", root, path],
       {

@@ -1,4 +1,4 @@
-/** Reads from the head of a Linux executable which machine and which C library it is made for. */
+/** Reads from the head of a Linux executable its target machine and C library. */
 
 import { closeSync, openSync, readSync } from "node:fs";
 

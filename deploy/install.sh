@@ -1,10 +1,10 @@
 #!/bin/sh
-# Installs the executable of a release for this machine, after its checksum was found right.
+# Installs the executable of a release for this machine after verifying its checksum.
 #
 #   sh install.sh https://releases.example.com/flagkeep/0.2.0            # into /usr/local/bin
 #   sh install.sh /mnt/releases/0.2.0 --bin-dir "$HOME/.local/bin"
 #
-# The address is where the files of `make release` are: the executables and SHA256SUMS. Nothing else is changed.
+# ADDRESS contains the files of `make release`: the executables and SHA256SUMS. Nothing else is changed.
 set -eu
 
 fail() {
@@ -32,11 +32,11 @@ done
 case $(uname -m) in
   x86_64 | amd64) arch=x64 ;;
   aarch64 | arm64) arch=arm64 ;;
-  *) fail "there is no executable for $(uname -m)." ;;
+  *) fail "no executable is available for $(uname -m)." ;;
 esac
 target=linux-$arch
 if ls /lib/ld-musl-* >/dev/null 2>&1; then target=$target-musl; fi
-command -v sha256sum >/dev/null || fail "sha256sum is missing; without it nothing is installed."
+command -v sha256sum >/dev/null || fail "sha256sum is not installed; it is required."
 
 work=$(mktemp -d)
 new=
@@ -51,7 +51,7 @@ get() {
       elif command -v wget >/dev/null; then
         wget -q -O "$2" "$from/$1"
       else
-        fail "neither curl nor wget is there."
+        fail "neither curl nor wget is installed."
       fi
       ;;
     *) cp "$from/$1" "$2" ;;
@@ -59,15 +59,15 @@ get() {
 }
 
 get SHA256SUMS "$work/SHA256SUMS"
-# The name ends with the target; what comes before it is the version.
+# The name ends with the target; the version precedes it.
 name=$(sed -n "s/^[0-9a-f]\{64\}  \(flagkeep-[0-9A-Za-z.+-]*-$target\)\$/\1/p" "$work/SHA256SUMS" | head -n 1)
 [ -n "$name" ] || fail "the release has no executable for $target."
 get "$name" "$work/$name"
 (cd "$work" && grep "  $name\$" SHA256SUMS | sha256sum -c >/dev/null 2>&1) ||
   fail "$name is not what SHA256SUMS says; nothing was installed."
 
-mkdir -p "$bin_dir" || fail "$bin_dir cannot be made."
-# Beside the old one and then in its place: a running one continues, and there is never half a file.
+mkdir -p "$bin_dir" || fail "$bin_dir cannot be created."
+# Written next to the old one, then renamed: a running server continues, and the file is never incomplete.
 new=$bin_dir/.flagkeep.$$
 cp "$work/$name" "$new" || fail "$bin_dir cannot be written; try another --bin-dir, or as root."
 chmod 0755 "$new"

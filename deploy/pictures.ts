@@ -1,5 +1,5 @@
 /**
- * Makes the README's pictures of the console again: starts the executable on data made for it and photographs two
+ * Updates the README's pictures of the console: starts the executable with generated data and photographs two
  * screens. `make pictures`; needs Chromium.
  */
 

@@ -81,7 +81,7 @@ function release(asked: readonly string[]): number {
 
 function build(name: string, target: Target): string {
   const path = join(out, `flagkeep-${packageJson.version}-${name}`);
-  // Bun's package for this machine is not a whole one: its install step has taken the executable elsewhere.
+  // Bun's package for this machine is incomplete: its install step has moved the executable.
   const runtime =
     name === hostTarget() && Bun.version === bunVersion
       ? process.execPath

@@ -5,7 +5,7 @@ import { PostHog } from "posthog-node";
 const [server = "http://127.0.0.1:8000", key = "phc_...", secret] = process.argv.slice(2);
 const posthog = new PostHog(key, {
   host: server,
-  // With it, definitions are fetched and flags decided in this process, without a request for each.
+  // With the secret key, definitions are fetched and flags are evaluated locally, without a request for each.
   // `flagkeep projects show-key` prints it (phs_...).
   ...(secret === undefined ? {} : { personalApiKey: secret }),
 });
@@ -16,7 +16,7 @@ posthog.groupIdentify({ groupType: "company", groupKey: "acme", properties: { se
 
 if (secret !== undefined) await posthog.waitForLocalEvaluationReady();
 const checkout = await posthog.isFeatureEnabled("new-checkout", user, {
-  // What is known here goes along; the server need not have seen the events yet.
+  // Properties are sent along; the server need not have received the events yet.
   personProperties: { plan: "pro" },
   groups: { company: "acme" },
 });
@@ -28,5 +28,5 @@ posthog.capture({
   properties: { price: 12.5 },
   groups: { company: "acme" },
 });
-// Sends what waits. A server that goes on running calls it when it ends.
+// Sends pending events. A long-running server calls it when it stops.
 await posthog.shutdown();

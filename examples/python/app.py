@@ -13,7 +13,7 @@ from posthog import Posthog
 
 server, project_key, personal_key = sys.argv[1:4]
 
-# History goes through a lane of its own: in order, with its own times, not metered, and never over today's values.
+# Historical events have a separate lane: in order, with their own times, not metered, and never overwriting newer values.
 history = Posthog(project_key, host=server, historical_migration=True)
 begin = datetime(2025, 1, 1, tzinfo=timezone.utc)
 for month in range(12):
@@ -41,7 +41,7 @@ def query(statement):
         return json.load(answer)["rows"]
 
 
-# Events can be read about a second after they were acknowledged.
+# Events are readable about a second after they are acknowledged.
 for _ in range(60):
     rows = query("SELECT count(*)::INT AS months, sum(prop('amount')::INT)::INT AS paid FROM events WHERE event = 'paid'")
     if rows[0]["months"] == 12:

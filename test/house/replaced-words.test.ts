@@ -179,6 +179,16 @@ test.each([
   expect(titlesIn(source)).toEqual(titles);
 });
 
+test("files for operators use the terms of the glossary", () => {
+  const files = ["deploy", "examples"].flatMap((folder) =>
+    ["sh", "yaml", "cfg", "service", "env", "md", "py", "mjs", "html"].flatMap((ending) =>
+      filesIn([folder], `.${ending}`),
+    ),
+  );
+  expect(files.length).toBeGreaterThan(15);
+  expect(findings(files, everywhere, (line) => [line])).toEqual([]);
+});
+
 /** Comments, texts and patterns; of a template, what is inside of `${}` is code. */
 const noCode =
   /\/\*[\s\S]*?\*\/|\/\/[^\n]*|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\[\s\S])*`|(?<=[(=,:]\s*)\/(?:[^/\\\n]|\\.)+\//g;

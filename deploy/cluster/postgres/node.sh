@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Starts one of two PostgreSQL servers, as what it should be: who has an empty folder copies the other one and follows it;
-# who was the primary while the other one has been promoted stays down, for its last commits may be missing there.
-# An empty database is created only where POSTGRES_INIT is `yes`, which it is for the very first start.
+# Starts one of two PostgreSQL servers in its current role. A server with an empty folder copies the primary and follows it.
+# A former primary does not start after the other one was promoted, because its last commits may be missing there.
+# An empty database is created only with POSTGRES_INIT=yes, which is for the first start.
 set -euo pipefail
 
 port=${PEER_PORT:-5432}
@@ -10,7 +10,7 @@ peer_is_primary() { [ "$(ask 'SELECT pg_is_in_recovery()' 2>/dev/null)" = f ]; }
 
 if [ -s "$PGDATA/PG_VERSION" ]; then
   if [ ! -e "$PGDATA/standby.signal" ] && peer_is_primary; then
-    echo "$PEER is the primary, and this was it before: empty this folder, so that it becomes the standby." >&2
+    echo "$PEER is the primary now, and this server was it before: empty this folder to make it the standby." >&2
     exit 1
   fi
 elif [ "${POSTGRES_INIT:-}" != yes ] || peer_is_primary; then
@@ -23,7 +23,7 @@ elif [ "${POSTGRES_INIT:-}" != yes ] || peer_is_primary; then
   PGPASSWORD=$REPLICATION_SECRET pg_basebackup -h "$PEER" -p "$port" -U replicator -D "$PGDATA" -R -S standby -X stream --checkpoint=fast ||
     { find "$PGDATA" -mindepth 1 -delete; exit 1; }
   chmod 0700 "$PGDATA"
-  # Promoted, it is alone until it has a standby itself: `ALTER SYSTEM` says so then.
+  # After a promotion this server has no standby; `ALTER SYSTEM` enables synchronous commits again later.
   echo "synchronous_standby_names = ''" >>"$PGDATA/postgresql.auto.conf"
 fi
 exec docker-entrypoint.sh postgres

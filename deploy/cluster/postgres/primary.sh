@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Run once by the image, in the empty database: a user for the standby, and from the next start on every commit waits until
-# the standby has it on its disk.
+# Run once by the image in the empty database: creates the standby's user. From the next start on, every commit waits until
+# the standby has synced it.
 set -euo pipefail
 
 psql -v ON_ERROR_STOP=1 -U "$POSTGRES_USER" -d "$POSTGRES_DB" -v secret="$REPLICATION_SECRET" <<'SQL'
