@@ -47,7 +47,7 @@ FAST := test/house test/lib test/scan test/config.test.ts test/log.test.ts test/
 test-fast: node_modules/.installed ## Run the rules and house tests: no executable, under a minute
 	$(BUN) test/support/run-tests.ts --timeout 60000 $(FAST)
 
-clickhouse: node_modules/.installed ## Install the ClickHouse engine for its tests, 543 MB (else they are skipped)
+clickhouse: node_modules/.installed ## Install the ClickHouse engine that some tests need, 543 MB
 	npm install --prefix test/support/clickhouse --no-save --no-audit --no-fund --ignore-scripts
 
 test-crash: build ## Run the crash tests for longer (ROUNDS=200)
@@ -58,46 +58,46 @@ test-clickhouse: build ## Run the crash tests of events in ClickHouse for longer
 
 SDKS_OF_FRONTS := posthog-node posthog-node-flags posthog-js posthog-python posthog-go openfeature openfeature-python
 
-test-cluster: build ## Run the SDKs over two fronts, and fronts that die and hang for longer (ROUNDS=50)
+test-cluster: build ## Run the SDKs over two nodes; kill nodes, the leader and PostgreSQL's primary (ROUNDS=50)
 	FLAGKEEP_TEST_FRONTS=2 $(BUN) test $(SDKS_OF_FRONTS:%=test/sdk/%.test.ts) --timeout 120000
 	FLAGKEEP_TEST_CLUSTER_ROUNDS=$(or $(ROUNDS),50) $(BUN) test test/cluster/failover.test.ts --timeout 3600000
 
-test-budgets: build ## Judge how quick the console is; alone, and needs Chromium (EVENTS=1000000)
+test-budgets: build ## Enforce the console's performance budgets (EVENTS=1000000; needs Chromium)
 	FLAGKEEP_TEST_BUDGETS=1 FLAGKEEP_TEST_BUDGET_EVENTS=$(or $(EVENTS),100000) $(BUN) test --timeout 600000 test/console/budgets.test.ts
 
-test-random: build ## Run the tests with new random cases, and more of them (RUNS=10)
+test-random: build ## Run property-based tests with new and more random cases (RUNS=10)
 	FLAGKEEP_TEST_SEED=random FLAGKEEP_TEST_RUNS=$(or $(RUNS),10) $(BUN) test --timeout 3600000
 
-kill-test: build ## Kill it under load and count what is lost or doubled (ROUNDS=50 ADAPTER=flagkeep)
+kill-test: build ## Kill the server under load and count lost and duplicate events (ROUNDS=50 ADAPTER=flagkeep)
 	$(BUN) test/kill-test/run.ts --rounds $(or $(ROUNDS),50) --adapter $(or $(ADAPTER),flagkeep)
 
-prove: build ## Run the long proofs, for hours; goes on where it was stopped (PROVE=kill SHARE=0.1)
+prove: build ## Run endurance tests for hours; resumes after an interruption (PROVE=kill SHARE=0.1)
 	$(BUN) test/prove/run.ts
 
-mutation: node_modules/.installed ## Put faults into the rules and list those that no test notices (MUTANTS=500 SEED=1)
+mutation: node_modules/.installed ## Run mutation tests of the rules (MUTANTS=500 SEED=1)
 	$(BUN) test/mutation/run.ts
 
 test-sdk: build ## Run the SDK snippets of all languages, including the slow ones
 	FLAGKEEP_TEST_SDKS=1 $(BUN) test test/sdk --timeout 1200000
 
-audit: node_modules/.installed ## Ask the registry about vulnerable packages inside the executables
+audit: node_modules/.installed ## Check the packages in the executables for known vulnerabilities
 	@$(BUN) deploy/audit.ts
 
 check: static audit test ## Check format, lint, types, packages and tests
 
-bench: build ## Measure the executable beside ceilings of the machine (ROUNDS=3 SECONDS=5 ONLY=batch)
+bench: build ## Run benchmarks (ROUNDS=3 SECONDS=5 ONLY=batch)
 	$(BUN) test/bench/run.ts
 
-bench-flood: build ## Measure how long a project waits while another one floods (ROUNDS=3 SECONDS=5)
+bench-flood: build ## Measure the effect of one project's flood on another project (ROUNDS=3 SECONDS=5)
 	$(BUN) test/bench/flood.ts
 
-bench-backups: build ## Measure how long captures and flags wait while backups are made (EVENTS=1000000)
+bench-backups: build ## Measure the effect of backups on captures and flags (EVENTS=1000000)
 	$(BUN) test/bench/backups.ts
 
-bench-disk-space: build ## Measure what events and their people take on the disk, beside Parquet (EVENTS=1000000)
+bench-disk-space: build ## Measure disk space of events and persons, compared with Parquet (EVENTS=1000000)
 	$(BUN) test/bench/disk-space.ts
 
-bench-queries: node_modules/.installed ## Measure insights beside hand-made typed columns (EVENTS=3000000 ROUNDS=5)
+bench-queries: node_modules/.installed ## Measure insights, compared with hand-written typed columns (EVENTS=3000000 ROUNDS=5)
 	mkdir -p dist
 	$(BUN) test/bench/queries.ts
 
@@ -112,17 +112,17 @@ bench-experiments: node_modules/.installed ## Measure the results of an experime
 bench-workers: build ## Measure how HTTP workers scale, each with a fifth of a CPU (ROUNDS=3 SECONDS=5; needs root)
 	$(BUN) test/bench/workers.ts
 
-bench-peers: build ## Measure events beside Redis and PostgreSQL, where they are installed
+bench-peers: build ## Measure Redis and PostgreSQL with the same events, if installed
 	$(BUN) test/bench/peers.ts
 
-bench-flag-peers: build ## Measure flags beside GO Feature Flag's relay proxy, where it is installed
+bench-flag-peers: build ## Measure flags, compared with GO Feature Flag's relay proxy, if installed
 	$(BUN) test/bench/flag-peers.ts
 
-soak: build ## Half of what it can take for an hour, with dashboards, Overview and backups (SOAK_MINUTES=60)
+soak: build ## Run an hour at half of the peak rate, with dashboards, Overview and backups (SOAK_MINUTES=60)
 	$(BUN) test/bench/soak.ts
 
-pictures: build ## Make the README's pictures of the console anew (needs Chromium)
+pictures: build ## Update the README's pictures of the console (needs Chromium)
 	$(BUN) deploy/pictures.ts
 
-clean: ## Remove what was built and installed
+clean: ## Remove build results and installed packages
 	rm -rf dist node_modules

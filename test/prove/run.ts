@@ -1,5 +1,5 @@
 /**
- * Runs the long proofs, for hours: `make prove [PROVE=kill SHARE=0.1]`. It continues where it was stopped, and can be stopped at any
+ * Runs the endurance tests for hours: `make prove [PROVE=kill SHARE=0.1]`. It continues where it was stopped, and can be stopped at any
  * time.
  *
  * Each proof is run in portions; what is done is kept in `dist/prove.json` and told in the table of `docs/reliability.md`.
