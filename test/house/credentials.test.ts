@@ -59,7 +59,7 @@ function allRoutes(server: TestServer): Route[] {
   return [...managementRoutes(server.deps), ...instance];
 }
 
-test("no answer has a credential unless the route is marked", () => {
+test("no response contains a credential unless the route is marked", () => {
   using server = new TestServer();
   const unmarked = allRoutes(server)
     .filter(({ makesCredential }) => makesCredential === undefined)

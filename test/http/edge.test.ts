@@ -68,7 +68,7 @@ const encodings: Record<string, (text: string) => Uint8Array> = {
 describe.each(Object.entries(kinds))("%s", (_, kind) => {
   const text = (padding?: string) => JSON.stringify(kind.body(server.token, padding));
 
-  test("takes a body, plain and in every coding", async () => {
+  test("accepts a body, plain and in every encoding", async () => {
     expect((await send(kind, text())).status).toBe(kind.status ?? 200);
     for (const [coding, pack] of Object.entries(encodings)) {
       const answer = await send(kind, pack(text()), { "Content-Encoding": coding });
@@ -108,7 +108,7 @@ describe.each(Object.entries(kinds))("%s", (_, kind) => {
     }
   });
 
-  test("lets pages read every answer", async () => {
+  test("allows pages to read every response", async () => {
     const origin = "https://shop.example";
     for (const body of [text(), "{", "x".repeat(200_000)]) {
       const answer = await send(kind, body, { Origin: origin });
@@ -315,7 +315,7 @@ test("parts of a path that are no text are the names of nothing", async () => {
   expect(openFeature.status).toBe(404);
 });
 
-test("methods that no one has heard of here are rejected, on paths that are there and paths that are not", async () => {
+test("unknown methods are rejected, on existing and missing paths", async () => {
   for (const path of ["/capture/", "/flags/", "/static/array.js", "/api/projects/", "/nothing/at/all"]) {
     for (const method of ["PROPFIND", "TRACE", "LINK", "QUERY", "M-SEARCH", "PURGE", "SUBSCRIBE"]) {
       const answer = await exchange(`${method} ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);

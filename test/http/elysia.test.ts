@@ -63,7 +63,7 @@ test("a handler that returns a promise is awaited, however its source is written
   expect(await (await send(server, "GET", "/api/slow")).json()).toEqual({ is: "awaited" });
 });
 
-test("a path answers 405 instead of a less exact path that has the method", async () => {
+test("a path returns 405 instead of using a less exact path that has the method", async () => {
   using server = serverWith(
     publicRoute(
       "POST",

@@ -3,7 +3,7 @@
 import { expect, test } from "bun:test";
 import { SseBroadcaster } from "../../src/http/sse.ts";
 
-test("one project does not take the places of all others", () => {
+test("one project does not use the capacity of all others", () => {
   const stopping = new AbortController();
   const streams = new SseBroadcaster<{ projectId: number }>({
     streamsMax: 20,

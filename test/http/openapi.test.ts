@@ -19,7 +19,7 @@ async function read() {
 }
 
 describe("the OpenAPI document", () => {
-  test("has every route, with summary, tag, answers and scope", async () => {
+  test("has every route, with summary, tag, responses and scope", async () => {
     const { document, operations, routes } = await read();
     expect(document.openapi).toBe("3.1.0");
     const names = new Set(operations.map(({ name }) => name));
@@ -63,7 +63,7 @@ describe("the OpenAPI document", () => {
     expect(unbounded).toEqual([]);
   });
 
-  test("has an example for every body and every answer with a schema, and each example is right", async () => {
+  test("has an example for every body and every response with a schema, and each example is valid", async () => {
     const { document, operations } = await read();
     const schemas = document.components.schemas;
     let count = 0;

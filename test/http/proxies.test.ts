@@ -264,7 +264,7 @@ for (const name of ["nginx", "caddy"] as const) {
   });
 }
 
-test("the recipe for Traefik names the prefix it takes away, and one service", () => {
+test("the recipe for Traefik strips one prefix and names one service", () => {
   const { http } = parse(recipe("Traefik (file provider)")) as {
     http: {
       routers: { flagkeep: { rule: string; middlewares: string[]; service: string } };

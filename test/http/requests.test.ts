@@ -23,7 +23,7 @@ const failing = publicRoute("GET", "/api/boom", {
 });
 
 describe("addresses", () => {
-  test("answer with and without the last slash, through every alias, and never redirect", async () => {
+  test("respond with and without the last slash, through every alias, and never redirect", async () => {
     using server = new TestServer();
     await server.ask("POST", flagsPath, { body: { key: "a" } });
     const token = server.first.project.api_key;
@@ -334,7 +334,7 @@ describe("pages", () => {
 });
 
 describe("other origins", () => {
-  test("may read answers, rejections included", async () => {
+  test("may read responses, rejections included", async () => {
     using server = new TestServer();
     for (const key of [undefined, null]) {
       const answer = await server.ask("GET", flagsPath, { key, headers: { origin: "https://app.example" } });

@@ -212,7 +212,7 @@ test("persons and groups of an export are loaded again", async () => {
   expect(groups.replaceAll("\\", "")).toMatch(/"acme".*"size":3/);
 }, 120_000);
 
-test("what is loaded again is known, whatever its ids are", async () => {
+test("reloaded events are recognized, with any ids", async () => {
   const { dataDir } = await initializedDirectory();
   const hex = (length: number) =>
     fc

@@ -196,7 +196,7 @@ describe("a device belongs to its first user", () => {
 });
 
 describe("with people who are there already", () => {
-  test("a device of another identified person is not linked; one of the user or of no one is", async () => {
+  test("a device of another identified person is not linked; one of the user or without an owner is", async () => {
     await using server = await ServerProcess.start();
     const identify = (user: string, device: string) => ({
       event: "$identify",

@@ -188,7 +188,7 @@ describe("archives", () => {
     return { imported, seen };
   };
 
-  test("of many small files what waits is asked and sent together, in their order", async () => {
+  test("lookups and batches of many small files are combined, in their order", async () => {
     const count = 3_000;
     const { imported, seen } = await load(zipSync(members(count), { level: 0 }));
     expect(imported.counts).toMatchObject({ read: count, accepted: count });

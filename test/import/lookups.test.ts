@@ -56,7 +56,7 @@ test("Umami: event_data, session, session_data and revenue, read before events",
   expect(await project.file(folder)).toMatchObject({ accepted: 0, duplicate: 1, made: 0 });
 }, 60_000);
 
-test("Heap: users give identities and person properties", async () => {
+test("Heap: users have identities and person properties", async () => {
   const project = await SampleProject.create();
   mkdirSync(join(project.folder, "heap"));
   project.write(

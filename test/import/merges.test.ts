@@ -135,7 +135,7 @@ test("Heap: user_migrations merge two ids unless both have an identity", async (
   expect(await project.file(folder)).toMatchObject({ accepted: 0, made: 0 });
 }, 60_000);
 
-test("a placeholder id merges no one, on either side of a row, and is counted", async () => {
+test("a placeholder id merges no person, on either side of a row, and is counted", async () => {
   const project = await SampleProject.create();
   const folder = join(project.folder, "amplitude");
   mkdirSync(folder);

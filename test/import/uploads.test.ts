@@ -44,7 +44,7 @@ const ended = (id: string) =>
     120_000,
   );
 
-test("a file is sent, loaded and summed up; what is no event can be read back; then it is forgotten", async () => {
+test("a file is uploaded, loaded and summarized; rejected records can be read; then it is removed", async () => {
   const file = Bun.gzipSync(`${getLines(20)}\n{"event": "cut\n${getLines(2)}`);
   const { status, body } = await send(
     `${imports}?name=${encodeURIComponent("../old events.ndjson.gz")}`,

@@ -56,7 +56,7 @@ test("long texts and links are truncated, and never within a character", () => {
   expect(chain).toContain(`"href="/${"y".repeat(2_047)}"`);
 });
 
-test("what is no element is left out", () => {
+test("invalid elements are omitted", () => {
   expect(elementsChain([null, 1, "a", [], { tag_name: 5 }])).toBe(':nth-child="0"nth-of-type="0"');
   expect(elementsChain([])).toBe("");
 });

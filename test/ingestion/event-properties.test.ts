@@ -115,7 +115,7 @@ describe("members are cut", () => {
   }
 });
 
-describe("what cannot stand in a line is repaired", () => {
+describe("text that cannot be in a line is repaired", () => {
   test("line breaks between tokens", () => {
     expect(properties('{\n  "a": [\r\n1,\n\n 2.0\t],\r"b":"x\\ny"\n}')).toBe('{"a": [1,2.0\t],"b":"x\\ny"}');
   });

@@ -36,7 +36,7 @@ describe("every event route, with and without the slash", () => {
     });
   }
 
-  test("takes events from the query of a GET", async () => {
+  test("accepts events from the query of a GET", async () => {
     const { journal, send } = startCapture();
     const url = `/e/?data=${encodeURIComponent(btoa(one()))}&_=${noon / 1_000 - 1_000}`;
     expect((await send(url, { method: "GET" })).status).toBe(200);
@@ -81,7 +81,7 @@ describe("the line in the journal", () => {
     ]);
   });
 
-  test("of an event without a uuid gets a made one", async () => {
+  test("of an event without a uuid gets a generated one", async () => {
     const { journal, send } = startCapture();
     await send("/capture", { body: one({ properties: { $process_person_profile: false } }) });
     expect(journal.events).toMatchObject([{ made_uuid: true, mode: "propertyless", elements_chain: null }]);
@@ -158,7 +158,7 @@ describe("the line in the journal", () => {
   });
 });
 
-describe("answers", () => {
+describe("responses", () => {
   test("to a beacon are empty, and only to a beacon that succeeded", async () => {
     const { journal, send } = startCapture();
     const response = await send("/e/?beacon=1", { body: one() });
@@ -269,7 +269,7 @@ describe("pages on other origins", () => {
     }
   });
 
-  test("ask before, and are answered with nothing", async () => {
+  test("preflights get an empty response", async () => {
     const { send } = startCapture();
     for (const path of ["/e/", "/batch", "/s", "/i/v1/logs/", "/i/v1/analytics/events"]) {
       const response = await send(path, {
@@ -298,8 +298,8 @@ describe("pages on other origins", () => {
   });
 });
 
-describe("routes for what is not kept", () => {
-  test("replay is read and answered", async () => {
+describe("routes whose data is discarded", () => {
+  test("replay is read and accepted", async () => {
     const { journal, send } = startCapture();
     for (const path of ["/s", "/s/"]) {
       const response = await send(path, { body: gzipSync("snapshots") });
@@ -333,7 +333,7 @@ describe("routes for what is not kept", () => {
     }
   });
 
-  test("robots are asked to stay away", async () => {
+  test("robots.txt disallows robots", async () => {
     const { send } = startCapture();
     const response = await send("/robots.txt", { method: "GET" });
     expect(await response.text()).toBe("User-agent: *\nDisallow: /\n");

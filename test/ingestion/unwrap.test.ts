@@ -177,7 +177,7 @@ describe("a word that resembles base64 is left to the parser, which rejects it",
   }
 });
 
-describe("what is larger than the limit once unpacked is rejected", () => {
+describe("a body above the limit after decompression is rejected", () => {
   const huge = Buffer.alloc(21 * mib, '[" ');
   const lz64Bomb = LZString.compressToBase64(`["${"a".repeat(3 * mib)}"]`);
   for (const [name, wrapping, limit] of [
@@ -207,7 +207,7 @@ describe("what is larger than the limit once unpacked is rejected", () => {
     expect((await unwrapped({ name: "", body }, 1000)).trim()).toBe(toJsonString);
   });
 
-  test("a large result is made outside of the event loop", async () => {
+  test("a large result is decompressed outside of the event loop", async () => {
     const body = zlib.gzipSync(Buffer.from(`["${"x".repeat(10 * mib)}"]`));
     let turns = 0;
     const ticking = setInterval(() => turns++, 1);

@@ -278,7 +278,7 @@ describe("corruption", () => {
     expect(seen.released).toEqual([["realtime", 30]]);
   });
 
-  test("what the disk rejects stays in the journal and is tried again", async () => {
+  test("a segment that the disk rejects stays in the journal and is retried", async () => {
     const { archive, seen } = openArchive();
     const all = segments("realtime", 1, 2);
     rmSync(join(at.archiveFolder, "realtime"), { recursive: true });

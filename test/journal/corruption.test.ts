@@ -17,7 +17,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const seqs = (lines: readonly string[]) => lines.map((line) => (JSON.parse(line) as { seq: number }).seq);
 
-describe("what can be read of a corrupt segment", () => {
+describe("the readable parts of a corrupt segment", () => {
   const blocks = [entryLines(1, 2), entryLines(3, 3), entryLines(6, 1), entryLines(7, 4)];
   const cases: { name: string; harm: (text: string) => string; lost: [number, number][] }[] = [
     { name: "nothing is wrong", harm: (text) => text, lost: [] },

@@ -7,7 +7,7 @@ import { temporaryFolder, until } from "../support/server.ts";
 import { entry, openJournal, toStrings } from "./support.ts";
 
 describe("the journal", () => {
-  test("gives numbers without gaps in order of the calls, and reads back what was appended", async () => {
+  test("assigns numbers without gaps in order of the calls, and reads back the appended entries", async () => {
     const { journal, sealed } = await openJournal(temporaryFolder());
     const firsts = await Promise.all([
       journal.append("realtime", [entry("a"), entry("b")]),
@@ -41,7 +41,7 @@ describe("the journal", () => {
     await after.journal.close();
   });
 
-  test("never gives a number again that the stores have seen, even without segments", async () => {
+  test("never reuses a number that the stores have seen, even without segments", async () => {
     const { nextSeq } = recoverLane(join(temporaryFolder(), "realtime"), "realtime", temporaryFolder(), 41);
     expect(nextSeq).toBe(42);
   });
@@ -188,7 +188,7 @@ describe("the journal", () => {
     await journal.close();
   });
 
-  test("what is appended while a segment is sealed is written afterwards", async () => {
+  test("entries appended while a segment is sealed are written afterwards", async () => {
     const { journal, sealed } = await openJournal(temporaryFolder());
     await journal.append("realtime", [entry("a")]);
     const sealing = journal.seal();
@@ -215,7 +215,7 @@ describe("the journal", () => {
     await journal.close();
   });
 
-  test("rejects more than its queue holds, and takes entries again afterwards", async () => {
+  test("rejects more than its queue holds, and accepts entries again afterwards", async () => {
     const disk = new FakeDisk();
     disk.syncMs = 30;
     const { journal } = await openJournal(temporaryFolder(), { queueBytesMax: 1_000 }, disk);

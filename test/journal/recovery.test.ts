@@ -77,7 +77,7 @@ describe("a torn tail", () => {
     return recover();
   }
 
-  test("what was cut off is quarantined byte by byte, and the next start finds a whole file", () => {
+  test("the truncated part is quarantined byte by byte, and the next start finds a complete file", () => {
     const { bytes, ends } = threeBlocks();
     const { segments, quarantined, nextSeq } = recoverBytes(bytes.subarray(0, ends[1]! + 20));
     expect(segments).toMatchObject([{ first: 1, last: 2, bytes: ends[1]! }]);

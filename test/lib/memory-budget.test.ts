@@ -40,7 +40,7 @@ describe("a memory budget", () => {
     expect(memoryBudget(null, 0)).toBeNull();
   });
 
-  test("decides settings that no one has given", () => {
+  test("decides settings that are not configured", () => {
     const flags = { memory: "512MiB" };
     expect(readConfig(flags, {})).toMatchObject(memoryShares(512 * MiB));
     const given = readConfig(

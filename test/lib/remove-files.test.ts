@@ -103,7 +103,7 @@ describe("removing files sparingly", () => {
     if (nlink === 0) expect(size).toBeLessThanOrEqual(4 * MiB);
   });
 
-  test("what is not there is removed", async () => {
+  test("a missing file counts as removed", async () => {
     await deleteIncrementally(join(temporaryFolder(), "nothing"));
   });
 });

@@ -3,7 +3,7 @@
 import { expect, test } from "bun:test";
 import { orderedUuid } from "../../src/lib/ids.ts";
 
-test("ids of one millisecond sort in their order, whatever is made for other times in between", () => {
+test("ids of one millisecond sort in their order, although ids for other times are created in between", () => {
   const time = new Date("2026-03-01T12:00:00Z");
   const other = new Date("2026-03-02T12:00:00Z");
   const ids = Array.from({ length: 10_000 }, () => {

@@ -175,7 +175,7 @@ test("tools work where clients come by a path prefix", async () => {
   expect(JSON.parse(text)).toMatchObject({ results: [{ key: "behind-a-prefix" }] });
 });
 
-test("what was asked before standard input ended is answered", async () => {
+test("calls sent before standard input ended get a response", async () => {
   const clientInfo = { name: "test", version: "1" };
   const initialize = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo };
   const messages = [
@@ -235,7 +235,7 @@ async function revokedKey(): Promise<string> {
   return value;
 }
 
-describe("a query ends when the program that asked", () => {
+describe("a query ends when the client that sent it", () => {
   const slow = "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range + b.range = 7";
   /** Of the limit of 30 s; as many as run at once are asked for. */
   const patienceMs = 15_000;
@@ -263,7 +263,7 @@ describe("a query ends when the program that asked", () => {
   }, 60_000);
 
   test.each(ways)(
-    "gives it up: %s",
+    "cancels it: %s",
     async (_, transport) => {
       const client = new Client({ name: "test", version: "1" });
       await client.connect(transport(server.initialized.personal_api_key) as never);

@@ -114,7 +114,7 @@ test("by schedule, and in the metrics", async () => {
   await server.stop();
 });
 
-test("an engine that does not answer at this moment is no corruption, and is waited for", async () => {
+test("an engine that does not respond at the moment is not corruption, and is awaited", async () => {
   await using server = await ServerProcess.start();
   await server.capture({ event: "before", distinct_id: "a" });
   await server.eventsWhenStored(1);

@@ -121,7 +121,7 @@ describe("groups", () => {
     expect(JSON.stringify(properties)).toBe(`{"ref":${digits},"list":[${digits}],"plan":"pro"}`);
   });
 
-  test("are made by the first identify and merged shallowly by the next, in one batch and in two", () => {
+  test("are created by the first identify and merged shallowly by the next, in one batch and in two", () => {
     for (const isOneByOne of [false, true]) {
       using people = new TestPeople();
       const first = group("company", "acme", { size: 1, address: { city: "Kyiv", zip: 1 } });

@@ -3,7 +3,7 @@ import type { JournalEvent } from "../../src/journal/entry.ts";
 import { personUuid } from "../../src/persons/identity/distinct-ids.ts";
 import { event, identify, newYearMicros, secondMicros, set, TestPeople } from "./support.ts";
 
-describe("what a new person has", () => {
+describe("values of a new person", () => {
   test("uuid of project and id, time of the event, the event that made it, version 0", () => {
     using people = new TestPeople();
     const first = event({ timeMicros: newYearMicros - 400 * 86_400 * secondMicros, historical: true });

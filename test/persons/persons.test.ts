@@ -313,7 +313,7 @@ results("merges", [
   },
 ]);
 
-test("a person with very many ids is not folded, but takes others in", () => {
+test("a person with very many ids is not merged into another one, but others are merged into it", () => {
   using people = new TestPeople();
   const joined = (count: number) =>
     Array.from({ length: count }, (_, index) => mergeDangerously("hub", `id-${index}`));

@@ -24,7 +24,7 @@ function listening(routes: RpcHandlers) {
   return { folder, server };
 }
 
-test("a command asks and is answered, until the server stops", async () => {
+test("a command calls the server and gets a response, until the server stops", async () => {
   const { folder, server } = listening({ echo: (request) => ({ request }), nothing: () => undefined });
   expect(statSync(join(folder, controlSocketName)).mode & 0o777).toBe(0o600);
   expect(await callControl<unknown>(folder, "echo", { a: 1 })).toEqual({ request: { a: 1 } });

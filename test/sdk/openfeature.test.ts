@@ -70,7 +70,7 @@ describe("OpenFeature", () => {
     });
   });
 
-  test("variants are texts, and agree with the posthog answer", async () => {
+  test("variants are strings, and agree with the PostHog response", async () => {
     const seen = new Set<string>();
     for (let i = 0; i < 40; i++) {
       const id = `u${i}`;
@@ -113,7 +113,7 @@ describe("OpenFeature", () => {
 
   // Of several fronts the others have it within a second.
   test.skipIf(process.env.FLAGKEEP_TEST_FRONTS !== undefined)(
-    "a change is in the very next answer",
+    "a change is in the next response",
     async () => {
       await changeFlag(server, ids.never!, {
         filters: { groups: [{ properties: [], rollout_percentage: 100 }] },

@@ -215,7 +215,7 @@ describe.skipIf(programs === undefined)("a certificate by ACME", () => {
     120_000,
   );
 
-  test("an authority that does not answer: one line, and the server continues without", async () => {
+  test("an authority that does not respond: one line, and the server continues without HTTPS", async () => {
     rmSync(join(directory.dataDir, "certificates"), { recursive: true, force: true });
     await using server = await ServerProcess.start({
       directory,

@@ -208,7 +208,7 @@ describe("local evaluation", () => {
     expect(foreign.status).toBe(403);
   });
 
-  test("answers 304 until something changes", async () => {
+  test("returns 304 until something changes", async () => {
     using server = await withFlags({ key: "a", filters: on });
     const path = `${flagsPath}local_evaluation/`;
     const first = await server.ask("GET", path);
@@ -229,7 +229,7 @@ describe("local evaluation", () => {
     expect((await again(changed.headers.get("etag") ?? "")).body.flags).toEqual([]);
   });
 
-  test("has the cohorts that flags name, when asked", async () => {
+  test("has the cohorts of the flags on request", async () => {
     using server = new TestServer();
     const values = [{ key: "email", type: "person", operator: "icontains", value: "@x" }];
     const filters = { properties: { type: "OR", values: [{ type: "AND", values }] } };

@@ -238,7 +238,7 @@ describe("other fields", () => {
     });
     expect((await it.patch({ surveys: [] })).body.surveys).toEqual({});
   });
-  test("switching on takes back a rollback", async () => {
+  test("switching on undoes a rollback", async () => {
     using it = await withFlag({ performed_rollback: true, active: false });
     expect(it.flag.performed_rollback).toBe(true);
     expect((await it.patch({ name: "x" })).body.performed_rollback).toBe(true);
@@ -259,7 +259,7 @@ describe("other fields", () => {
     const { version: _, updated_at: __, ...before } = it.flag;
     expect((await it.patch({ ...sent, last_called_at: "2000-01-01T00:00:00Z" })).body).toMatchObject(before);
   });
-  test("a renamed flag takes its usage dashboard along, unless a user rewrote it", async () => {
+  test("a renamed flag renames its usage dashboard, unless a user edited it", async () => {
     using it = await withFlag();
     const tiles = async () =>
       (await it.server.ask("GET", `/api/projects/1/dashboards/${it.flag.usage_dashboard}/`)).body.tiles.map(

@@ -208,7 +208,7 @@ describe("the list of flags", () => {
     });
   });
 
-  test("STALE: not called for 30 days, or never and the same for everybody since then", async () => {
+  test("STALE: not called for 30 days, or never called and the same for everyone since then", async () => {
     using it = await stocked();
     const { server, keys } = it;
     expect(await keys("active=STALE")).toEqual([]);

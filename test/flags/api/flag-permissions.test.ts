@@ -112,7 +112,7 @@ describe("when the organization is for viewing", () => {
     expect(await it.edit(granted!.key)).toMatchObject(REJECTED);
   });
 
-  test("deleting a role takes its records along", async () => {
+  test("deleting a role deletes its records", async () => {
     using it = await viewing();
     const member = person(it.server, "m@x.com", "member");
     const role = await getRole(it.server, "Payments", 21, [member.user]);

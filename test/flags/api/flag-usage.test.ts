@@ -52,7 +52,7 @@ describe("status", () => {
   });
 });
 
-describe("what usage does to a flag", () => {
+describe("effects of usage on a flag", () => {
   test("the newest call counts; nothing else changes", async () => {
     using server = await withFlags({ key: "a" });
     const before = (await server.ask("GET", `${flagsPath}1/`)).body;

@@ -28,7 +28,7 @@ function groupsIn(filters: JsonObject, cohorts: CohortDefinition[], sendCohorts:
   return (getBody([flag(1, "f", filters)], cohorts, sendCohorts).flags[0]!.filters as JsonObject).groups;
 }
 
-test("a flag has every field, none of them null where SDKs cannot take it", () => {
+test("a flag has every field, and none is null where SDKs require a value", () => {
   const stored = flag(
     3,
     "f",
@@ -70,7 +70,7 @@ test("a flag has every field, none of them null where SDKs cannot take it", () =
   });
 });
 
-test("what no SDK has a type for is left out, what can match no one is left to the server", () => {
+test("types unknown to SDKs are omitted, conditions without matches are left to the server", () => {
   const sent = (filters: JsonObject) => getBody([flag(1, "f", filters)]).flags[0]!.filters;
   expect(
     sent({
@@ -261,7 +261,7 @@ describe("cohorts that are sent", () => {
     ["no object", all("a" as never)],
   ];
   for (const [name, definition] of unsayable) {
-    test(`not sent, so that the server is asked: ${name}`, () => {
+    test(`not sent, so that SDKs query the server: ${name}`, () => {
       const { flags, cohorts } = getBody(
         [flag(1, "f", when([inCohort(1, { operator: "not_in" })]))],
         [cohort(1, definition)],
@@ -278,7 +278,7 @@ describe("cohorts that are sent", () => {
     expect(Object.keys(getBody([flag(1, "f", when([inCohort(1)]))], cohorts).cohorts)).toEqual(["1", "2"]);
   });
 
-  test("who is not in a cohort is in the one of everybody else, because SDKs read no inversion", () => {
+  test("persons outside of a cohort are in its complement, because SDKs support no inversion", () => {
     const { flags, cohorts } = getBody(
       [
         flag(
@@ -299,7 +299,7 @@ describe("cohorts that are sent", () => {
     expect(cohorts).toEqual({ "1": all(a), "-1": all(inCohort(1, { negation: true })) });
   });
 
-  test("a cohort filter that matches no one here is left to the server", () => {
+  test("a cohort filter without matches is left to the server", () => {
     const [only] = groupsIn(when([inCohort(1, { operator: "exact" })]), [cohort(1, all(a))], true) as never[];
     expect(only).toEqual({ properties: [inCohort(0)], rollout_percentage: 100 } as never);
   });

@@ -48,7 +48,7 @@ const steps = fc.array(
 const kinds = fc.subarray(["dates", "lists", "groups", "cohorts", "dependencies"]);
 
 describe("the same request again", () => {
-  test("is answered as if for the first time, whatever happened meanwhile", async () => {
+  test("gets the response of a first request, whatever happened in between", async () => {
     await fc.assert(
       fc.asyncProperty(kinds, steps, async (flagKinds, history) => {
         using server = new TestEvaluation();
@@ -151,7 +151,7 @@ describe("the same request again", () => {
 describe("the memory", () => {
   const evaluation = new Evaluation([], false);
 
-  test("gives back for the same set, words and properties only", () => {
+  test("is cached for the same set, query and properties only", () => {
     const set1 = compileFlagSet([], [], []);
     const set2 = compileFlagSet([], [], []);
     const memory = new ResultCache();
@@ -163,7 +163,7 @@ describe("the memory", () => {
     expect(memory.find(set2, "words", "{}")).toBeUndefined();
   });
 
-  test("does not keep endless requests and answers with failures", () => {
+  test("does not cache endless requests and failed responses", () => {
     const flags = compileFlagSet([], [], []);
     const memory = new ResultCache();
     const words = "x".repeat(100_000);

@@ -38,7 +38,7 @@ describe("persons", () => {
     expect(await pro({ distinct_id: "ann" })).toBe(false);
   });
 
-  test("a store that answers later gives the same values", async () => {
+  test("a slower store returns the same values", async () => {
     const queries: SubjectQuery[] = [];
     const reading = (persons: SubjectReader): SubjectReader => ({
       hasHashKeyOverrides: async () => persons.hasHashKeyOverrides(),
@@ -171,7 +171,7 @@ describe("groups", () => {
   });
 });
 
-describe("what is read", () => {
+describe("reads of the stores", () => {
   /** Counts statements on the store of persons. */
   function counting(server: TestEvaluation): { count: number; texts: string[] } {
     const { $client } = server.people.db;

@@ -122,7 +122,7 @@ describe("holdouts", () => {
       expect(getResult({ ...when([]), ...groups }).variant).toBe("holdout");
     }
   });
-  test("a flag about groups holds groups out, and no one without one", () => {
+  test("a flag about groups holds out groups, and no request without a group", () => {
     const filters = { ...when([]), ...aboutCompany, ...held };
     expect(getResult(filters, { groups: { company: "acme" } }).variant).toBe("holdout-3");
     expect(getResult(filters).reason.code).toBe("no_group_type");

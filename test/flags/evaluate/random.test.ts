@@ -11,7 +11,7 @@ import { flag, requestFor } from "../make.ts";
 import { anyProject } from "../random-flags.ts";
 
 describe("whatever is stored and sent", () => {
-  test("evaluation answers for every active flag, the same every time, and changes nothing", () => {
+  test("evaluation returns a result for every active flag, the same every time, and changes nothing", () => {
     fc.assert(
       fc.property(anyProject, ({ flags, cohorts, groupTypes, requests }) => {
         const before = JSON.stringify({ flags, cohorts, requests });

@@ -125,7 +125,7 @@ describe("experience continuity", () => {
       expect(values(key, overridden)).toEqual(values(key, asAnonymous));
     }
   });
-  test("when overrides cannot be read, hashing is plain and the answer partial", () => {
+  test("when overrides cannot be read, hashing is plain and the response partial", () => {
     const request = requestFor("user", {
       anonDistinctId: "anon-1",
       hashKeyOverrides: new Map([["stays", "anon-2"]]),

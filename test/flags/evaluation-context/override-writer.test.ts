@@ -53,7 +53,7 @@ test("of one ID at most 100 IDs are joined", async () => {
   expect([distinctIds.length, distinctIds[0], hashKey]).toEqual([100, "user", "h-0"]);
 });
 
-test("an answer waits until its override is stored, but not long", async () => {
+test("a response waits until its override is stored, but not long", async () => {
   const { writer, stored, release } = heldStore();
   writer.add(overrides(["user"]));
   await writer.stored(1, "user");
@@ -94,7 +94,7 @@ test("overrides that cannot be stored are passed on once, and those of another p
   expect(shared).toHaveLength(3);
 });
 
-test("overrides that an answer has waited for in vain are passed on", async () => {
+test("overrides that were not stored in time are passed on", async () => {
   const shared: OverridesToStore[] = [];
   const writer = new OverrideWriter({
     store: () => new Promise(() => undefined),

@@ -11,7 +11,7 @@ import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { dependsOn, inCohort, person, when } from "../make.ts";
 import { company, now, TwoProjects } from "./two-projects.ts";
 
-test("contexts are in the document once, by the name that takes them", () => {
+test("contexts are in the document once, under the name in use", () => {
   using projects = new TwoProjects();
   projects.fill();
   const names = (key: string) => {

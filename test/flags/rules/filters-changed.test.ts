@@ -64,7 +64,7 @@ describe("filters of a changed flag", () => {
     );
   });
 
-  test("what is not known stays, and filters without groups keep having none", () => {
+  test("unknown members stay, and filters without groups still have none", () => {
     const free = { properties: [person("a", "exact", "b")], note: { any: ["thing", null] } };
     const expected = { ...free, payloads: { true: "1" } };
     expect(filtersOfChangedFlag({ payloads: { true: "1" } }, free, context({ flagId: 20 }))).toEqual(

@@ -30,7 +30,7 @@ describe("keys", () => {
   test("letters, numbers, hyphens and underscores are fine", () =>
     expect(rejection(() => checkKeyCharacters("Beta_2-x"))).toBe("accepted"));
 
-  test("a replaced flag gives its key away and may get it back", () => {
+  test("a replaced flag loses its key and may get it back", () => {
     const key = keyOfReplaced("beta", 7);
     expect(key).toBe("beta:deleted:7");
     expect(keyOfRestored(key, 7, () => false)).toBe("beta");

@@ -72,7 +72,7 @@ const accepted: [operator: string, value: Json | undefined][] = [
 describe("values of operators in flags", () => {
   for (const [operators, values] of rejected) {
     for (const operator of operators) {
-      test(`${operator} rejects what it cannot compare with`, () => {
+      test(`${operator} rejects values that it cannot compare`, () => {
         for (const value of values) {
           for (const list of ["groups", "super_groups", "holdout_groups"]) {
             const sent = { groups: [], [list]: [{ properties: [person("p", operator, value)] }] };
@@ -87,7 +87,7 @@ describe("values of operators in flags", () => {
     }
   }
   for (const [operator, value] of accepted) {
-    test(`${operator} takes ${JSON.stringify(value)}`, () => {
+    test(`${operator} accepts ${JSON.stringify(value)}`, () => {
       const property: JsonObject = { key: "p", type: "person", operator };
       if (value !== undefined) property.value = value;
       expect(rejection(() => filtersOfNewFlag(condition(property), context()))).toBe("accepted");

@@ -59,7 +59,7 @@ describe("the key file", () => {
     expect(openPayloadKey(path, metadata)).toEqual(key);
   });
 
-  test("of an older data directory is checked by what it encrypted", async () => {
+  test("of an older data directory is checked by its encrypted payloads", async () => {
     using server = secretServer();
     const filters = { payloads: { true: '"one"' } };
     await server.ask("POST", flagsPath, { body: { key: "a", ...secretText, filters } });

@@ -199,7 +199,7 @@ test("at most a fixed number of requests run at the same time", async () => {
 });
 
 describe("crashes and stops", () => {
-  test("what was queued before a crash is sent by the next start; what was sent is not", async () => {
+  test("deliveries queued before a crash are sent by the next start; finished ones are not", async () => {
     using it = new SenderSetup();
     it.hook();
     it.queue();
@@ -382,7 +382,7 @@ describe("bounds", () => {
     expect((await it.deliveries()).length).toBe(pendingMax);
   });
 
-  test("turning a webhook off ends what is pending", async () => {
+  test("turning a webhook off ends pending deliveries", async () => {
     using it = new SenderSetup();
     it.hook();
     it.queue();

@@ -46,7 +46,7 @@ describe("three workers", () => {
     return ((await response.json()) as { id: number }).id;
   };
 
-  test("are separate processes, and take requests", async () => {
+  test("are separate processes, and handle requests", async () => {
     const workers = await getWorkers(server);
     expect(workers).toHaveLength(count);
     expect(new Set(workers.map(({ pid }) => pid)).size).toBe(count);
@@ -57,7 +57,7 @@ describe("three workers", () => {
     expect(after.every((ticks, index) => ticks > before[index]!)).toBe(true);
   });
 
-  test("all see a flag change before it is answered", async () => {
+  test("all see a flag change before its response", async () => {
     const id = await createFlag("switched");
     for (let round = 0; round < 25; round++) {
       const active = round % 2 === 1;

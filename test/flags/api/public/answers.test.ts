@@ -114,7 +114,7 @@ describe("shapes by route and version", () => {
     expect(first.requestId).not.toBe(second.requestId);
   });
 
-  test("an answer without flags still has an empty object", async () => {
+  test("a response without flags has an empty object", async () => {
     using empty = new TestEvaluation();
     expect(await empty.ask({ distinct_id: "a" })).toEqual({ ...stamp, flags: {} });
     expect(await empty.ask({ distinct_id: "a" }, "/decide/?v=3&config=false")).toEqual({
@@ -124,7 +124,7 @@ describe("shapes by route and version", () => {
     });
   });
 
-  test("a change shows in the very next answer", async () => {
+  test("a change shows in the next response", async () => {
     using own = new TestEvaluation();
     const flag = own.flag("f", when([], 0));
     expect(await own.values({ distinct_id: "a" })).toEqual({ f: false });
@@ -134,7 +134,7 @@ describe("shapes by route and version", () => {
     expect(await own.values({ distinct_id: "a" })).toEqual({});
   });
 
-  test("payloads that are secret are not shown", async () => {
+  test("secret payloads are not shown", async () => {
     using own = new TestEvaluation();
     own.flag(
       "secret",
@@ -147,7 +147,7 @@ describe("shapes by route and version", () => {
   });
 });
 
-describe("which flags are in the answer", () => {
+describe("flags in the response", () => {
   let own: TestEvaluation;
   beforeAll(() => {
     own = new TestEvaluation();
@@ -254,7 +254,7 @@ describe("failures of single flags", () => {
     expect(legacy.featureFlags).not.toHaveProperty("by-cohort");
   });
 
-  test("a store that cannot be read: flags that need it fail, the others are answered", async () => {
+  test("an unreadable store: flags that need it fail, the others are evaluated", async () => {
     const broken = {
       $client: {
         query: () => {

@@ -146,7 +146,7 @@ describe("one flag", () => {
 });
 
 describe("all flags", () => {
-  test("each as it would be alone, with a tag that makes the next answer a 304", async () => {
+  test("each as if evaluated alone, with a tag for which the next response is a 304", async () => {
     const { status, body, headers } = await ask(ofrepPath, of("ann"));
     expect(status).toBe(200);
     const keys = body.flags.map(({ key }: { key: string }) => key).sort();

@@ -374,7 +374,7 @@ describe("methods", () => {
   const origin = "https://shop.example";
 
   for (const path of paths) {
-    test(`GET ${path} names no one and gets no flags`, async () => {
+    test(`GET ${path} has no distinct id and returns no flags`, async () => {
       const response = await server.send(path, { method: "GET", headers: { origin } });
       expect(response.status).toBe(200);
       expect(response.headers.get("access-control-allow-origin")).toBe(origin);
@@ -423,7 +423,7 @@ describe("methods", () => {
     });
   }
 
-  test("a page on another origin may read the answer", async () => {
+  test("a page on another origin may read the response", async () => {
     const response = await server.send("/flags/?v=2", { body: askedText(), headers: { origin } });
     expect(response.headers.get("access-control-allow-origin")).toBe(origin);
     expect(response.headers.get("access-control-allow-credentials")).toBe("true");

@@ -26,7 +26,7 @@ describe("bare numbers that JSON does not have", () => {
     );
   });
 
-  test("a long hostile text takes no longer than its length", () => {
+  test("a long hostile text takes linear time", () => {
     const text = `[NaN,"${'\\"'.repeat(500_000)}`;
     const started = performance.now();
     expect(() => parseTolerantJson(text)).toThrow();

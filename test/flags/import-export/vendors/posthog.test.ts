@@ -87,7 +87,7 @@ describe("PostHog", () => {
     expect(new Set(values).size).toBeGreaterThan(1);
   });
 
-  test("what its libraries poll, with cohorts and types of groups", () => {
+  test("definitions for SDKs, with cohorts and group types", () => {
     const file = imported(
       json({
         flags: [

@@ -66,7 +66,7 @@ describe("Unleash", () => {
     expect([file.value("child", "ann"), file.value("child", "kim")]).toEqual([true, false]);
   });
 
-  test("what clients read; what has no counterpart", () => {
+  test("supported parts; unsupported parts", () => {
     const file = imported(
       json({
         version: 2,
