@@ -1,8 +1,8 @@
 /**
  * Compiles the command line and the server into one executable: `bun build.ts [--outfile dist/flagkeep]`.
  *
- * For another machine it is told three things more, as `deploy/release.ts` does: `--target linux-arm64`, `--runtime`
- * with Bun's executable for that machine, and `--bindings` with the folder of DuckDB's package for it.
+ * Cross-compilation needs three more options, as in `deploy/release.ts`: `--target linux-arm64`, `--runtime` with
+ * Bun's executable for that machine, and `--bindings` with the folder of DuckDB's package for it.
  */
 
 import { createRequire } from "node:module";
@@ -75,7 +75,7 @@ const result = await Bun.build({
         build.onResolve({ filter: /^@duckdb\/node-bindings$/ }, () => ({
           path: join(import.meta.dir, "src/events/duckdb/duckdb-native.ts"),
         }));
-        // Under its own name the bundler would load the addon by itself, without the library beside it.
+        // Under its own name the bundler would embed only the addon, without the library next to it.
         build.onResolve({ filter: /^flagkeep:duckdb\.addon$/ }, () => ({
           path: "duckdb.addon",
           namespace: "duckdb",

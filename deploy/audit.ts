@@ -1,8 +1,8 @@
 /**
- * Asks the registry whether anything inside the executables is known to be vulnerable: `make audit`, part of `make check`.
+ * Checks the packages inside the executables for known vulnerabilities: `make audit`, part of `make check`.
  *
- * Ends with 1 when something high or critical is. A registry that does not answer says nothing about the packages: then a
- * line says so, and the check continues.
+ * Exits with 1 for high or critical ones. If the registry does not respond, a line reports it and the check
+ * continues.
  */
 
 interface Answer {

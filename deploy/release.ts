@@ -1,9 +1,9 @@
 /**
  * Builds the executables of a release with their checksums: `make release [RELEASE_TARGETS="linux-x64 linux-arm64"]`.
  *
- * Runtimes and libraries of other machines come from the npm registry. A target whose packages it has not got is named
- * and left out; that is a failure when it was asked for by name or is the machine at hand. Where dpkg-deb is there, the
- * executables for glibc come as Debian packages too.
+ * Runtimes and libraries of other machines come from the npm registry. A target without packages there is reported
+ * and omitted; this is an error for a target requested by name and for the current machine. With dpkg-deb, the
+ * executables for glibc are also built as Debian packages.
  */
 
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";

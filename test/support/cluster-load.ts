@@ -49,7 +49,7 @@ export class ClusterLoad {
     );
   }
 
-  /** Waits until so many further events are acknowledged. */
+  /** Waits until this many further events are acknowledged. */
   async further(count: number): Promise<void> {
     const before = this.acknowledged;
     await until(() => this.acknowledged >= before + count, `${count} further events are acknowledged`);
@@ -117,7 +117,7 @@ export class ClusterLoad {
   }
 }
 
-/** Without it doubled rows would be gone by themselves after a while, and no one would see them. */
+/** Otherwise merges would remove duplicate rows after a while, before a test could see them. */
 export async function stopMerges({ clickhouse }: TestCluster): Promise<void> {
   await until(
     () =>

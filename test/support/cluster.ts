@@ -43,12 +43,12 @@ export class TestCluster implements AsyncDisposable {
     return cluster;
   }
 
-  /** Fronts are started on what there is already; they have to be given the key of the project that is there. */
+  /** Nodes are started on an existing cluster; they need the key of its project. */
   static over(postgres: TestPostgres, clickhouse: TestClickHouse): TestCluster {
     return new TestCluster(postgres, clickhouse, []);
   }
 
-  /** Starts so many nodes on new data directories, the first of them alone. */
+  /** Starts nodes on new data directories, the first of them alone. */
   static async start(
     count: number,
     options: { standby?: boolean; args?: readonly string[] } = {},
@@ -81,7 +81,7 @@ export class TestCluster implements AsyncDisposable {
     return [...this.running].sort(([one], [other]) => one - other).map(([, node]) => node);
   }
 
-  /** Starts one, again on the same data directory after an end. @param onLog is told each line of its log */
+  /** Starts a node, again on the same data directory after it ended. @param onLog receives each line of its log */
   async startNode(number: number, onLog?: (line: Record<string, unknown>) => void): Promise<ServerProcess> {
     const dataDir = this.folders.get(number) ?? join(temporaryFolder(), "data");
     this.folders.set(number, dataDir);
@@ -107,12 +107,12 @@ export class TestCluster implements AsyncDisposable {
     return await this.postgres.run<Row>(statement, database);
   }
 
-  /** Asks a running front's copy of the store of persons; that of the loader is the newest. */
+  /** Queries a running node's replica of the person store; that of the loader is the newest. */
   async askPeople<Row = Record<string, unknown>>(statement: string): Promise<Row[]> {
     return this.askPeopleOf(this.running.get(await this.leader())!, statement);
   }
 
-  /** The same of a certain front. */
+  /** The same on a given node. */
   askPeopleOf<Row = Record<string, unknown>>(node: ServerProcess, statement: string): Row[] {
     const people = new Database(join(node.dataDir, "people.sqlite"), { readonly: true });
     try {
@@ -184,7 +184,7 @@ export class TestCluster implements AsyncDisposable {
   }
 }
 
-/** Gives each request to the next front, as it is, packed or not. */
+/** Forwards each request unchanged to the next node. */
 export function startBalancer(nodes: readonly ServerProcess[]): Server<undefined> {
   let turn = 0;
   return Bun.serve({
@@ -206,7 +206,7 @@ export function startBalancer(nodes: readonly ServerProcess[]): Server<undefined
   });
 }
 
-/** So many nodes at one address. */
+/** Nodes behind one address. */
 export async function startBehindBalancer(count: number): Promise<ServerProcess> {
   const cluster = await TestCluster.start(count);
   const balancer = startBalancer(cluster.nodes);

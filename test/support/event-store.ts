@@ -84,7 +84,7 @@ export class TestStores implements AsyncDisposable {
     );
   }
 
-  /** What the pipeline told about waiting for room. */
+  /** Reports of the pipeline about waiting for disk space. */
   readonly pauses: (Pause | null)[] = [];
 
   pipeline(

@@ -143,7 +143,7 @@ export class TestServer implements Disposable {
     const { paths, components } = this.document;
     const operation = paths[`${route.path.replace(/:(\w+)/g, "{$1}")}/`]![method.toLowerCase()]!;
     const promised = operation.responses[status];
-    // A rejection that every route may give is not told of again by each.
+    // A rejection that every route may return is documented once.
     if (!promised && [400, 413, 415, 500].includes(status)) return;
     if (!promised) throw new Error(`${method} ${route.path} answered ${status}, which is not documented.`);
     const content = (promised.content as Record<string, { schema: never }> | undefined)?.["application/json"];

@@ -78,7 +78,7 @@ export class TestS3 implements AsyncDisposable {
   }
 }
 
-/** The server answers when it has read an object or part, and writes on: who asks next could be told that there is nothing. */
+/** The server responds after reading an object or part, and writes later: the next request might not find it. */
 function answerWhenWritten(store: S3Store): void {
   const written = async <Stored extends { size: number }>(stored: Stored, path: string) => {
     const size = () => statSync(path, { throwIfNoEntry: false })?.size ?? -1;

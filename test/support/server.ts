@@ -87,11 +87,11 @@ export class ServerProcess implements AsyncDisposable {
   ) {}
 
   /**
-   * Starts `flagkeep serve` and waits for the line that says it listens; with FLAGKEEP_TEST_FRONTS, where nothing is asked
-   * for in particular, so many of them behind a balancer; with FLAGKEEP_TEST_WORKERS, with so many HTTP workers; with
-   * FLAGKEEP_TEST_QUERY_THREADS, with so many query threads, two of which let the engine use a thread for the archive.
+   * Starts `flagkeep serve` and waits until it listens. Without other options, FLAGKEEP_TEST_FRONTS is the number of
+   * nodes behind a load balancer, FLAGKEEP_TEST_WORKERS the number of HTTP workers, and FLAGKEEP_TEST_QUERY_THREADS
+   * the number of query threads (with two the engine uses a thread for the archive).
    *
-   * @param options.directory a directory of a earlier server, which stays when this one ends.
+   * @param options.directory a directory of an earlier server, which stays when this one ends.
    */
   static async start(
     options: {
@@ -99,7 +99,7 @@ export class ServerProcess implements AsyncDisposable {
       directory?: { dataDir: string; initialized: Initialized };
       /** Starts the executable through another command, such as `prlimit`. */
       through?: readonly string[];
-      /** Is told each line of the log. */
+      /** Receives each line of the log. */
       onLog?: (line: Record<string, unknown>) => void;
     } = {},
   ): Promise<ServerProcess> {
@@ -256,7 +256,7 @@ export class ServerProcess implements AsyncDisposable {
     return imported.reduce((sum, seconds) => sum + seconds, 0);
   }
 
-  /** Ends the front as a crash would. */
+  /** Kills the server process, as a crash would. */
   async kill(): Promise<void> {
     this.process.kill("SIGKILL");
     await this.process.exited;
