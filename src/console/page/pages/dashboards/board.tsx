@@ -22,7 +22,7 @@ const w = lazyMessages.dashboards;
 const rowHeight = 80;
 const gap = 16;
 /** Head, legend and padding of a tile with a chart. */
-const besidesPlot = 150;
+const besidesPlot = 190;
 const plotLeast = 120;
 
 const arrows: Record<string, Direction> = {
