@@ -52,7 +52,7 @@ describe.skipIf(chromiumPath === undefined)("people", () => {
     ]);
     expect(await axeFindings(page)).toEqual([]);
     await page.getByRole("link", { name: "ann.bell@example.com" }).click();
-    await page.getByText(/^Today \d\d:\d\d · .* · google\.com · 2 pages$/).waitFor();
+    await page.getByText(/^Today \d\d:\d\d · .* · Search · 2 pages$/).waitFor();
     await page
       .getByRole("region", { name: "Properties, cohorts and groups" })
       .getByText("pro", { exact: true })

@@ -26,18 +26,18 @@ test("events of a session are one visit, others are split at gaps of more than 3
     ].reverse(),
   );
   expect(
-    visits.map(({ from, to, pages, source, events }) => [
+    visits.map(({ from, to, pages, channel, events }) => [
       (from - start) / 60_000,
       (to - start) / 60_000,
       pages,
-      source,
+      channel,
       events.length,
     ]),
   ).toEqual([
-    [161, 161, 1, undefined, 1],
-    [100, 130, 0, undefined, 2],
-    [0, 50, 1, "google.com", 2],
-    [2, 2, 1, "newsletter", 1],
+    [161, 161, 1, "Direct", 1],
+    [100, 130, 0, "Direct", 2],
+    [0, 50, 1, "Search", 2],
+    [2, 2, 1, "Social", 1],
   ]);
   expect(toVisits([])).toEqual([]);
 });

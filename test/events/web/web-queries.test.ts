@@ -1,8 +1,9 @@
 /** Web analytics: the figures of a fixture and of random events, the same from both engines. */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { toVisits } from "../../../src/console/page/model/visits.ts";
 import { computeQuery } from "../../../src/events/compute-query.ts";
-import { channelNames } from "../../../src/events/web/visit-fields.ts";
+import { channelNames } from "../../../src/events/web/channels.ts";
 import type { JsonObject } from "../../../src/lib/json/value.ts";
 import type { TestStores } from "../../support/event-store.ts";
 import { dateRange, filtered, headline, lists, noon, now, webEvents } from "./visits-fixture.ts";
@@ -319,6 +320,11 @@ describe("channels", () => {
     [{ $referring_domain: "blog.shop.example", $host: "shop.example" }, "Referral"],
     [{ utm_source: "" }, "Direct"],
   ];
+
+  test.each(cases)("the timeline of a person shows them as Overview does: %j", (properties, channel) => {
+    const event = { uuid: "1", event: "$pageview", distinct_id: "a", timestamp: "2026-11-14T10:00:00Z" };
+    expect(toVisits([{ ...event, properties }])[0]!.channel).toBe(channel);
+  });
 
   test("of every rule", async () => {
     await using own = await open(

@@ -29,7 +29,7 @@ export function Timeline({ events }: { events: Resource<{ results: StoredEvent[]
                       <time dateTime={new Date(visit.from).toISOString()} title={elsewhere(visit.from)}>
                         {dayAndMinute(visit.from)}
                       </time>{" "}
-                      · {duration((visit.to - visit.from) / 1000)} · {visit.source ?? w.direct} ·{" "}
+                      · {duration((visit.to - visit.from) / 1000)} · {visit.channel} ·{" "}
                       {visit.pages > 0 ? w.pages(visit.pages) : w.eventCount(visit.events.length)}
                     </summary>
                     <ul>
