@@ -21,8 +21,8 @@ import {
 const w = lazyMessages.dashboards;
 const rowHeight = 80;
 const gap = 16;
-/** Head, legend and padding of a tile with a chart. */
-const besidesPlot = 190;
+/** Head, marks, notes, legend and padding of a tile with a chart. */
+const besidesPlot = 230;
 const plotLeast = 120;
 
 const arrows: Record<string, Direction> = {
