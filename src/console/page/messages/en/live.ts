@@ -12,7 +12,7 @@ export const live = {
   live: "Live",
   minutes: "Events per minute",
   minutesSummary: (count: number, minutes: number) =>
-    `${counted(count, "event", "events")} in the last ${minutes} minutes`,
+    `${counted(count, "event", "events")} in the last ${counted(minutes, "minute", "minutes")}`,
   minute: (time: string, count: number) => `${time}: ${counted(count, "event", "events")}`,
   goOn: "Resume",
   perSecond: (rate: string) => `${rate} events/s`,
