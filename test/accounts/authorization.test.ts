@@ -317,7 +317,7 @@ test("every route is in the table, and every row is a route", () => {
   expect(it.routes.map((route) => getName(route)).sort()).toEqual(Object.keys(expectedScopes).sort());
 });
 
-test("the form for a new key offers what routes ask for, and nothing else", () => {
+test("the form for a new key offers the scopes of routes, and nothing else", () => {
   using it = prepared();
   const asked = it.routes.flatMap(({ access }) => [
     ...("scopes" in access ? access.scopes : []),

@@ -107,7 +107,7 @@ describe("status", () => {
     expect(statSync(join(running.dataDir, "control.sock")).mode & 0o777).toBe(0o600);
   });
 
-  test("of a stopped one, and after a crash left a socket behind", async () => {
+  test("of a stopped one, and after a crash left a socket", async () => {
     const server = await ServerProcess.start({ directory: await initializedDirectory() });
     stopped.push(server.dataDir);
     await server.capture({ event: "x", distinct_id: "a" });
@@ -261,7 +261,7 @@ describe("doctor", () => {
     expect(await examine(await stoppedDirectory())).toMatchObject({ code: 0, bad: [] });
   });
 
-  test("finds what others can reach", async () => {
+  test("finds files that others can read", async () => {
     const dataDir = await stoppedDirectory();
     chmodSync(join(dataDir, "flagkeep.sqlite"), 0o644);
     expect(await examine(dataDir)).toMatchObject({ code: 1, bad: ["permissions error"] });

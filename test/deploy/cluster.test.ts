@@ -147,7 +147,7 @@ describe("compose", () => {
     );
     const there = nodes.map((name) => [name, `${name}:${imagePort}`]);
     expect(backends.get("events")).toEqual(there);
-    expect(backends.get("fronts")).toEqual(there);
+    expect(backends.get("nodes")).toEqual(there);
     expect(backends.get("imports")).toEqual(there);
     expect(backends.get("clickhouse")!.map(([name]) => `${name}.clickhouse-nodes`)).toEqual(replicas);
     expect(services.balancer!.ports).toEqual([`8000:${/frontend public\n {2}bind :(\d+)/.exec(config)![1]}`]);
@@ -274,7 +274,7 @@ describe("Kubernetes", () => {
 });
 
 const hasBalancer = installedProgram("haproxy") !== undefined;
-if (!hasBalancer) console.log("SKIPPED the balancer of several fronts: no haproxy");
+if (!hasBalancer) console.log("SKIPPED the balancer of several nodes: no haproxy");
 describe.skipIf(!hasBalancer)("the balancer", () => {
   /** Stands for a node or a replica: says who it is, and is ready for some things. */
   const stand = (name: string, isReady: (role: string | null) => boolean) =>
@@ -358,7 +358,7 @@ describe.skipIf(!hasBalancer)("the balancer", () => {
       expect(await allAnswering(path)).toHaveLength(1);
     const event = await until(async () => (await flagkeep.events("event=seen"))[0], "an event is stored");
     expect(event.properties.$ip).toBe("127.0.0.1");
-    // A front that dies is not asked any more; and when none takes events, one says so itself.
+    // A dead node gets no requests; if no node accepts events, a node responds with 503 itself.
     await flagkeep.kill();
     await until(async () => Bun.deepEquals(await allAnswering("/flags/?v=2"), ["flagkeep-2"]), "one is left"); //X
     await until(
