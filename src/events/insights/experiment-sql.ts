@@ -8,10 +8,25 @@ import type { JsonObject } from "../../lib/json/value.ts";
 import { isAboutPerson } from "../event-filters.ts";
 import { type EventSql, stringAt } from "../sql-dialect.ts";
 import { getConditions, objectsIn, type TrendsRequest } from "./event-source.ts";
-import type { ExperimentRequest, ExperimentSums, ExposureCount, MetricSums } from "./experiment.ts";
+import type {
+  ExperimentRequest,
+  ExperimentSums,
+  ExposureCount,
+  MetricSource,
+  MetricSums,
+} from "./experiment.ts";
 import { DayMapping } from "./experiment-days.ts";
 import { MetricSqlBuilder } from "./experiment-metric-sql.ts";
-import { getLookback, getSources, type MetricSql, sumColumns, sumNames, toSums } from "./experiment-sums.ts";
+import {
+  getLookback,
+  getSources,
+  type MetricSql,
+  readsProperties,
+  sumColumns,
+  sumNames,
+  toSums,
+} from "./experiment-sums.ts";
+import { ParsedProperties } from "./parsed-properties.ts";
 
 const quarterMicros = 900_000_000;
 
@@ -37,14 +52,18 @@ export async function findExposed(store: EventSql, request: TrendsRequest): Prom
 type Row = ExposureCount & { sums: readonly number[] };
 
 class ExperimentSql {
+  private readonly properties: ParsedProperties;
+  private readonly store: EventSql;
   private readonly builder: MetricSqlBuilder;
 
   constructor(
-    private readonly store: EventSql,
+    store: EventSql,
     private readonly projectId: number,
     private readonly experiment: ExperimentRequest,
   ) {
-    this.builder = new MetricSqlBuilder(store, experiment);
+    this.properties = new ParsedProperties(store);
+    this.store = this.properties.store;
+    this.builder = new MetricSqlBuilder(this.store, experiment);
   }
 
   /** UUIDs of all exposed units. */
@@ -162,10 +181,13 @@ class ExperimentSql {
     const readsPersons = sources.some((source) => objectsIn(source?.properties).some(isAboutPerson));
     const join = readsPersons ? dialect.personOfEvent(this.projectId) : dialect.ownerOfEvent(this.projectId);
     const lookback = Math.max(0, ...metrics.map(getLookback));
-    const within = [
+    const range = [
       `e.project_id = ${this.projectId}`,
       `${dialect.time("e")} >= ${dialect.timestamp(start - lookback)}`,
       `${dialect.time("e")} < ${dialect.timestamp(end)}`,
+    ];
+    const within = [
+      ...range,
       `((${isExposure.join(" AND ")})${[...this.builder.matches.keys()].map((match) => ` OR (${match})`).join("")})`,
       ...(groupType === undefined ? [] : [`${this.unit()} IS NOT NULL`]),
     ];
@@ -182,8 +204,20 @@ class ExperimentSql {
          FROM first_exposure x JOIN found e ON e.who = x.who WHERE ${isActivation} AND e.moment >= x.f GROUP BY x.who
        )`;
     return `found ${dialect.asMaterialized} (
-         SELECT ${columns.join(", ")} FROM events e ${join} WHERE ${within.join(" AND ")}
+         SELECT ${columns.join(", ")} FROM ${this.events(range)} ${join} WHERE ${within.join(" AND ")}
        ), ${first}, ${active}`;
+  }
+
+  /** The events that may matter, with their properties. */
+  private events(range: readonly string[]): string {
+    const { exposure = { event: "$feature_flag_called" }, activation, isEveryone, metrics } = this.experiment;
+    const sources = [activation, ...metrics.flatMap(getSources)].filter((source) => source !== undefined);
+    const getNames = (all: readonly MetricSource[]) =>
+      new Set(all.map(({ event }) => (typeof event === "string" ? event : "")));
+    const read = getNames([exposure, ...sources.filter(readsProperties)]);
+    const unread = getNames(sources).difference(read);
+    const isAll = isEveryone || read.has("") || unread.has("");
+    return this.properties.events(range, isAll ? undefined : [...read], [...unread]);
   }
 
   /** CTE `exposed_at`: each exposed unit on every day on which one of its values may change. */

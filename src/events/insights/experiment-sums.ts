@@ -70,6 +70,10 @@ export function getSources(metric: MetricRequest): MetricSource[] {
   }
 }
 
+/** Whether a source reads properties of its events. */
+export const readsProperties = ({ math = "total", properties = null }: MetricSource): boolean =>
+  math !== "total" || (Array.isArray(properties) && properties.length > 0);
+
 /** The time before an exposure that a metric reads, for CUPED. */
 export const getLookback = (metric: MetricRequest) =>
   metric.type === "mean" || (metric.type === "funnel" && metric.isOrdered) ? (metric.lookbackMicros ?? 0) : 0;
