@@ -20,7 +20,12 @@ const MigrationJson = strictObject({
   people_rows: NonNegativeInt,
 });
 
-const clusterSettings = [...engineSessionSettings, "postgres-url", "postgres-password-file"] as const;
+const clusterSettings = [
+  ...engineSessionSettings,
+  "postgres-url",
+  "postgres-password-file",
+  "cluster-persons",
+] as const;
 
 export const migrateTo = withJson(
   withSettings(new Command("migrate-to-cluster"), clusterSettings),

@@ -8,7 +8,8 @@ export type PersonsLayout = "replica" | "rows";
 /** A cluster stores persons in another way than the setting says. */
 class PersonsLayoutError extends OperatorActionError {
   readonly code = "persons_layout";
-  override readonly hint = "Remove --cluster-persons: it is for new clusters.";
+  override readonly hint =
+    "Remove --cluster-persons: it is for new clusters. `migrate-from-cluster` and `migrate-to-cluster` change an existing one.";
   constructor(found: PersonsLayout, wanted: PersonsLayout) {
     super(`The cluster stores persons as "${found}", not as "${wanted}".`);
   }

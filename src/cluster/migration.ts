@@ -68,15 +68,20 @@ async function pendingMigration(postgres: Postgres): Promise<string | undefined>
 
 /**
  * Copies all rows of a file that PostgreSQL does not have, then compares both sides.
- * @param id of the migration @param onProgress receives the number of remaining rows
+ * @param id of the migration @param onProgress receives the number of remaining rows @param omitted tables
  * @throws {ClusterMigrationMismatchError} @throws {PostgresUnreachableError}
  */
 export async function copyStore(
   client: Database,
   { name, migrations }: ReplicatedStore,
   postgres: Postgres,
-  { id, onProgress }: { id: string; onProgress: (left: number) => void },
+  {
+    id,
+    onProgress,
+    omitted = new Set(),
+  }: { id: string; onProgress: (left: number) => void; omitted?: ReadonlySet<string> },
 ): Promise<{ rows: number }> {
+  const isSent = (row: Pick<SharedRow, "tbl">) => isRowStored(row) && !omitted.has(row.tbl);
   const tables = new ChangeCapture(client);
   client.run("CREATE TABLE IF NOT EXISTS copy_sent (id TEXT PRIMARY KEY)");
   if (client.query("SELECT 1 FROM copy_sent WHERE id = ?").get(id) === null) {
@@ -100,7 +105,7 @@ export async function copyStore(
       await writeRows(
         t,
         name,
-        rows.filter(isRowStored).map((one: SharedRow) => ({ ...one, revision: next })),
+        rows.filter(isSent).map((one: SharedRow) => ({ ...one, revision: next })),
       );
       await t`INSERT INTO flagkeep.commit (store, revision, id) VALUES (${name}, ${next}, ${commit})`;
       return next;
@@ -110,7 +115,7 @@ export async function copyStore(
     const left = client.query("SELECT count(*) AS count FROM copy_changed").get() as { count: number };
     onProgress(left.count);
   }
-  const count = await compare(tables, name, postgres);
+  const count = await compare(tables, name, postgres, isSent);
   markAsReplica(client, revision, commitId);
   return { rows: count };
 }
@@ -129,6 +134,16 @@ export async function finishMigration(
       await t`INSERT INTO flagkeep.secret VALUES (${name}, ${value}) ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
     await t`DELETE FROM flagkeep.secret WHERE name = ${mark}`;
   });
+}
+
+/** Deletes all rows of tables of a replica that nothing has changed, here only. */
+export function deleteLocally(client: Database, tables: Iterable<string>): void {
+  client
+    .transaction(() => {
+      for (const table of tables) client.run(`DELETE FROM ${table}`);
+      client.run("DELETE FROM copy_changed");
+    })
+    .immediate();
 }
 
 /** Turns a replica into a standalone file. */
@@ -200,7 +215,12 @@ export async function assertIdle(postgres: Postgres): Promise<void> {
 }
 
 /** Compares all rows by hash. @returns the number of rows @throws {ClusterMigrationMismatchError} */
-async function compare(tables: ChangeCapture, name: string, postgres: Postgres): Promise<number> {
+async function compare(
+  tables: ChangeCapture,
+  name: string,
+  postgres: Postgres,
+  isSent: (row: Pick<SharedRow, "tbl">) => boolean,
+): Promise<number> {
   const [there] = await postgres.run(
     (
       sql,
@@ -211,7 +231,7 @@ async function compare(tables: ChangeCapture, name: string, postgres: Postgres):
   let rows = 0;
   let sum = 0n;
   for (const { tbl, key, body } of tables.all()) {
-    if (!isRowStored({ tbl })) continue;
+    if (!isSent({ tbl })) continue;
     rows += 1;
     const hash = new Bun.CryptoHasher("sha256").update(`${tbl}${key}${body}`).digest("hex");
     sum += BigInt(`0x${hash.slice(0, 15)}`);

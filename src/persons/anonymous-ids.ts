@@ -16,7 +16,7 @@ export class AnonymousIds {
     for (const { event, operations } of planned) {
       if (operations.merge === undefined) continue;
       const hashes = getSet(wanted, event.projectId);
-      for (const id of [operations.distinctId, operations.merge.otherId]) hashes.add(getHash(id));
+      for (const id of [operations.distinctId, operations.merge.otherId]) hashes.add(anonymousIdHash(id));
     }
     const query = this.client.query<[string], [number, string]>(`
       SELECT CAST(p.id_hash AS TEXT) FROM json_each(?2) AS wanted
@@ -28,11 +28,11 @@ export class AnonymousIds {
   }
 
   add(projectId: number, distinctId: string): void {
-    getSet(this.added, projectId).add(getHash(distinctId));
+    getSet(this.added, projectId).add(anonymousIdHash(distinctId));
   }
 
   has(projectId: number, distinctId: string): boolean {
-    const hash = getHash(distinctId);
+    const hash = anonymousIdHash(distinctId);
     return [this.known, this.added].some((ids) => ids.get(projectId)?.has(hash) === true);
   }
 
@@ -55,10 +55,12 @@ export class AnonymousIds {
 export function pruneAnonymousIds(client: Database, projectId: number, distinctIds: readonly string[]): void {
   client
     .query("DELETE FROM personless_id WHERE project_id = ?1 AND id_hash IN (SELECT value FROM json_each(?2))")
-    .run(projectId, toJson(new Set(distinctIds.map(getHash))));
+    .run(projectId, toJson(new Set(distinctIds.map(anonymousIdHash))));
 }
 
-const getHash = (distinctId: string): bigint => BigInt.asIntN(64, Bun.hash.xxHash64(distinctId));
+/** Identifies a distinct ID among those that had anonymous events. */
+export const anonymousIdHash = (distinctId: string): bigint =>
+  BigInt.asIntN(64, Bun.hash.xxHash64(distinctId));
 
 const toJson = (hashes: ReadonlySet<bigint>): string => `[${[...hashes].join(",")}]`;
 

@@ -4,11 +4,12 @@ import { existsSync, readdirSync } from "node:fs";
 import { metadataStore } from "../accounts/db.ts";
 import { openMetadata } from "../accounts/metadata.ts";
 import { Postgres } from "../cluster/connection.ts";
-import { readPersonsLayout } from "../cluster/layout.ts";
+import { choosePersonsLayout, readPersonsLayout } from "../cluster/layout.ts";
 import {
   assertIdle,
   ClusterMigrationError,
   copyStore,
+  deleteLocally,
   finishCopy,
   finishMigration,
   markReturned,
@@ -27,6 +28,7 @@ import { acquireStoresLock } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { hasExternalEvents } from "../persons/external-events.ts";
 import { openPeople, peopleStore } from "../persons/open.ts";
+import { copyFromRows, copyToRows, rowTables } from "../persons/postgres/copy.ts";
 import { laneCursors } from "../persons/reader.ts";
 import { openDataDirectory } from "./data-directory.ts";
 import { assertEventsUrl, payloadKeyName } from "./local-data.ts";
@@ -72,11 +74,19 @@ export async function migrateToCluster(
       const id = people.$client.query<{ id: string }, []>("SELECT id FROM outside_store").get()!.id;
       await migratePostgres(postgres);
       await startMigration(postgres, id);
+      const isInRows =
+        (await choosePersonsLayout(postgres, config["cluster-persons"] ?? undefined)) === "rows";
+      if (isInRows) await copyToRows(people, postgres);
       // Metadata is marked as a replica last: its marker is what identifies the directory as a node's.
-      const persons = await copyStore(people.$client, peopleStore, postgres, { id, onProgress });
+      const persons = await copyStore(people.$client, peopleStore, postgres, {
+        id,
+        onProgress,
+        ...(isInRows ? { omitted: rowTables } : {}),
+      });
       const others = await copyStore(metadata.$client, metadataStore, postgres, { id, onProgress });
       const key = payloadKey.toString("base64");
       await finishMigration(postgres, { lastSeqs: laneCursors(people), secrets: { [payloadKeyName]: key } });
+      if (isInRows) deleteLocally(people.$client, rowTables);
       return { metadata: others.rows, people: persons.rows };
     } finally {
       people.$client.close();
@@ -97,11 +107,6 @@ export async function migrateFromCluster(config: Config): Promise<void> {
   const postgres = connect(config);
   try {
     await migratePostgres(postgres);
-    if ((await readPersonsLayout(postgres)) === "rows")
-      throw new ClusterMigrationError(
-        "The cluster stores persons as rows, which cannot be migrated to a data directory.",
-        "Continue with the cluster.",
-      );
     await assertIdle(postgres);
     await bringInto(config["data-dir"], postgres);
   } finally {
@@ -119,6 +124,10 @@ async function bringInto(dataDir: string, postgres: Postgres): Promise<void> {
   const storePaths = paths(dataDir);
   try {
     await StoreReplica.prepare(storePaths.people, peopleStore, postgres);
+    if ((await readPersonsLayout(postgres)) === "rows") {
+      const people = openPeople(storePaths.people);
+      await copyFromRows(postgres, people).finally(() => people.$client.close());
+    }
     await StoreReplica.prepare(storePaths.metadata, metadataStore, postgres);
     writePayloadKey(
       storePaths.payloadKey,

@@ -8,82 +8,86 @@ import { flagkeep, initializedDirectory, ServerProcess, temporaryFolder } from "
 const test = testWithCluster("moving to several nodes");
 const flagsPath = "/api/projects/1/feature_flags/";
 
-test("a data directory is migrated, served by nodes, and migrated back", async () => {
-  await using cluster = await TestCluster.prepare();
-  const directory = await initializedDirectory();
-  const { dataDir } = directory;
-  const to = ["migrate-to", "--data-dir", dataDir, ...cluster.settings];
-  await using alone = await ServerProcess.start({ directory });
-  const created = await alone.api(flagsPath, {
-    method: "POST",
-    body: { key: "kept", active: true },
-  });
-  expect(created.status).toBe(201);
-  for (let batch = 0; batch < 3; batch++) {
-    const events = Array.from({ length: 300 }, (_, index) => ({
-      event: "moved",
-      uuid: Bun.randomUUIDv7(),
-      distinct_id: `u${batch}.${index}`,
-      properties: { $set: { text: `ü\u2028"\\ ${index}` }, number: batch * 300 + index },
-    }));
-    expect((await alone.batch(events)).status).toBe(200);
-  }
-  const whileRunning = await flagkeep(to);
-  expect([whileRunning.code, whileRunning.stderr]).toEqual([1, expect.stringContaining("in use")]);
-  await alone.stop();
-
-  const own = await flagkeep(["serve", "--port", "0", "--data-dir", dataDir, ...cluster.settings]);
-  expect([own.code, own.stderr]).toEqual([1, expect.stringContaining("migrate-to")]);
-  const imported = await flagkeep([...to, "--json"]);
-  expect(imported.stderr).not.toContain("flagkeep:");
-  expect(JSON.parse(imported.stdout)).toEqual({
-    metadata_rows: expect.any(Number),
-    people_rows: expect.any(Number),
-  });
-  const again = await flagkeep(to);
-  expect([again.code, again.stderr]).toEqual([1, expect.stringContaining("belongs to a cluster node")]);
-  // Two directories cannot be taken over into one.
-  const another = await initializedDirectory();
-  const second = await flagkeep(["migrate-to", "--data-dir", another.dataDir, ...cluster.settings]);
-  expect(second.code).toBe(1);
-
-  {
-    const args = cluster.settings;
-    await using node = await ServerProcess.start({ directory, args });
-    await using fresh = await ServerProcess.start({
-      directory: { dataDir: join(temporaryFolder(), "data"), initialized: directory.initialized },
-      args,
+test.each(["replica", "rows"])(
+  "a data directory is migrated to %s, served by nodes, and migrated back",
+  async (layout) => {
+    await using cluster = await TestCluster.prepare();
+    const directory = await initializedDirectory();
+    const { dataDir } = directory;
+    const to = ["migrate-to", "--data-dir", dataDir, ...cluster.settings, "--cluster-persons", layout];
+    await using alone = await ServerProcess.start({ directory });
+    const created = await alone.api(flagsPath, {
+      method: "POST",
+      body: { key: "kept", active: true },
     });
-    for (const each of [node, fresh]) {
-      const { results } = (await (await each.api(flagsPath)).json()) as { results: { key: string }[] };
-      expect(results.map(({ key }) => key)).toEqual(["kept"]);
-      expect(await each.eventsWhenStored(900, "event=moved")).toHaveLength(900);
-      const person = await each.api("/api/projects/1/persons/?distinct_id=u2.299");
-      expect(await person.json()).toMatchObject({ results: [{ properties: { text: 'ü\u2028"\\ 299' } }] });
+    expect(created.status).toBe(201);
+    for (let batch = 0; batch < 3; batch++) {
+      const events = Array.from({ length: 300 }, (_, index) => ({
+        event: "moved",
+        uuid: Bun.randomUUIDv7(),
+        distinct_id: `u${batch}.${index}`,
+        properties: { $set: { text: `ü\u2028"\\ ${index}` }, number: batch * 300 + index },
+      }));
+      expect((await alone.batch(events)).status).toBe(200);
     }
-    expect((await fresh.capture({ event: "later", distinct_id: "u0.0" })).status).toBe(200);
-    await cluster.everythingIsLoaded();
-    const back = ["migrate-from", "--data-dir", join(temporaryFolder(), "back"), ...cluster.settings];
-    const early = await flagkeep(back);
-    expect([early.code, early.stderr]).toEqual([1, expect.stringContaining("is running")]);
-    await Promise.all([node.stop(), fresh.stop()]);
-  }
-  const back = join(temporaryFolder(), "back");
-  const brought = await flagkeep(["migrate-from", "--data-dir", back, ...cluster.settings]);
-  expect(brought).toMatchObject({ code: 0, stderr: "" });
-  // Two that load into one ClickHouse would give the same numbers to different events.
-  const late = join(temporaryFolder(), "late");
-  const one = await flagkeep(["serve", "--port", "0", "--data-dir", late, ...cluster.settings]);
-  expect([one.code, one.stderr]).toEqual([1, expect.stringContaining(`data directory ${back}, 20`)]);
-  const eventsUrl = cluster.settings.slice(cluster.settings.indexOf("--events-url"));
-  await using single = await ServerProcess.start({
-    directory: { dataDir: back, initialized: directory.initialized },
-    args: eventsUrl,
-  });
-  expect(await single.eventsWhenStored(901)).toHaveLength(901);
-  expect((await single.capture({ event: "last", distinct_id: "u0.0" })).status).toBe(200);
-  expect(await single.eventsWhenStored(902)).toHaveLength(902);
-}, 120_000);
+    const whileRunning = await flagkeep(to);
+    expect([whileRunning.code, whileRunning.stderr]).toEqual([1, expect.stringContaining("in use")]);
+    await alone.stop();
+
+    const own = await flagkeep(["serve", "--port", "0", "--data-dir", dataDir, ...cluster.settings]);
+    expect([own.code, own.stderr]).toEqual([1, expect.stringContaining("migrate-to")]);
+    const imported = await flagkeep([...to, "--json"]);
+    expect(imported.stderr).not.toContain("flagkeep:");
+    expect(JSON.parse(imported.stdout)).toEqual({
+      metadata_rows: expect.any(Number),
+      people_rows: expect.any(Number),
+    });
+    const again = await flagkeep(to);
+    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining("belongs to a cluster node")]);
+    // Two directories cannot be taken over into one.
+    const another = await initializedDirectory();
+    const second = await flagkeep(["migrate-to", "--data-dir", another.dataDir, ...cluster.settings]);
+    expect(second.code).toBe(1);
+
+    {
+      const args = cluster.settings;
+      await using node = await ServerProcess.start({ directory, args });
+      await using fresh = await ServerProcess.start({
+        directory: { dataDir: join(temporaryFolder(), "data"), initialized: directory.initialized },
+        args,
+      });
+      for (const each of [node, fresh]) {
+        const { results } = (await (await each.api(flagsPath)).json()) as { results: { key: string }[] };
+        expect(results.map(({ key }) => key)).toEqual(["kept"]);
+        expect(await each.eventsWhenStored(900, "event=moved")).toHaveLength(900);
+        const person = await each.api("/api/projects/1/persons/?distinct_id=u2.299");
+        expect(await person.json()).toMatchObject({ results: [{ properties: { text: 'ü\u2028"\\ 299' } }] });
+      }
+      expect((await fresh.capture({ event: "later", distinct_id: "u0.0" })).status).toBe(200);
+      await cluster.everythingIsLoaded();
+      const back = ["migrate-from", "--data-dir", join(temporaryFolder(), "back"), ...cluster.settings];
+      const early = await flagkeep(back);
+      expect([early.code, early.stderr]).toEqual([1, expect.stringContaining("is running")]);
+      await Promise.all([node.stop(), fresh.stop()]);
+    }
+    const back = join(temporaryFolder(), "back");
+    const brought = await flagkeep(["migrate-from", "--data-dir", back, ...cluster.settings]);
+    expect(brought).toMatchObject({ code: 0, stderr: "" });
+    // Two that load into one ClickHouse would give the same numbers to different events.
+    const late = join(temporaryFolder(), "late");
+    const one = await flagkeep(["serve", "--port", "0", "--data-dir", late, ...cluster.settings]);
+    expect([one.code, one.stderr]).toEqual([1, expect.stringContaining(`data directory ${back}, 20`)]);
+    const eventsUrl = cluster.settings.slice(cluster.settings.indexOf("--events-url"));
+    await using single = await ServerProcess.start({
+      directory: { dataDir: back, initialized: directory.initialized },
+      args: eventsUrl,
+    });
+    expect(await single.eventsWhenStored(901)).toHaveLength(901);
+    expect((await single.capture({ event: "last", distinct_id: "u0.0" })).status).toBe(200);
+    expect(await single.eventsWhenStored(902)).toHaveLength(902);
+  },
+  120_000,
+);
 
 test("commands work for all nodes by the address of PostgreSQL, and not on a node's directory alone", async () => {
   await using cluster = await TestCluster.start(2);

@@ -2,10 +2,9 @@
 
 import { expect } from "bun:test";
 import { existsSync, statSync } from "node:fs";
-import { join } from "node:path";
 import { paths } from "../../src/paths.ts";
 import { TestCluster, testWithCluster } from "../support/cluster.ts";
-import { flagkeep, type ServerProcess, temporaryFolder, until } from "../support/server.ts";
+import { flagkeep, type ServerProcess, until } from "../support/server.ts";
 
 const test = testWithCluster("persons as rows");
 const args = ["--cluster-persons", "rows"];
@@ -133,7 +132,7 @@ test("cached persons are used while PostgreSQL is unavailable, and flags without
   await until(() => isOn(node, "kim"), "the person is read");
 }, 120_000);
 
-test("the way in which a cluster stores persons is not changed by a setting, nor migrated to a directory", async () => {
+test("the way in which a cluster stores persons is not changed by a setting", async () => {
   await using cluster = await TestCluster.start(1, { args });
   const start = (layout: string) =>
     flagkeep([
@@ -148,7 +147,4 @@ test("the way in which a cluster stores persons is not changed by a setting, nor
     ]);
   const rejected = await start("replica");
   expect([rejected.code, rejected.stderr]).toEqual([1, expect.stringContaining('stores persons as "rows"')]);
-  const target = ["--data-dir", join(temporaryFolder(), "alone"), ...cluster.settings.slice(0, 4)];
-  const migrated = await flagkeep(["migrate-from-cluster", ...target]);
-  expect([migrated.code, migrated.stderr]).toEqual([1, expect.stringContaining("stores persons as rows")]);
 }, 120_000);

@@ -44,10 +44,10 @@ CREATE TABLE flagkeep.distinct_id (
 );
 CREATE INDEX distinct_id_by_person ON flagkeep.distinct_id (person_id, joined);
 
--- Distinct ids that had anonymous events.
+-- Distinct ids that had anonymous events, by the hash that SQLite has as well.
 CREATE TABLE flagkeep.personless_id (
   project_id integer NOT NULL,
-  id_hash uuid NOT NULL,
+  id_hash bigint NOT NULL,
   PRIMARY KEY (project_id, id_hash)
 );
 

@@ -2,6 +2,7 @@
 
 import { formatList, type Transaction } from "../../cluster/connection.ts";
 import type { JournalNote } from "../../journal/entry.ts";
+import { anonymousIdHash } from "../anonymous-ids.ts";
 import { pendingOverrideMicros } from "../hash-key-overrides.ts";
 import type { JoinedId, Person } from "../identity/persons-state.ts";
 import { hashList, numberList, toHash } from "./hashes.ts";
@@ -91,7 +92,9 @@ export async function deletePerson(t: Transaction, { projectId, details }: Journ
   for (const [table] of ownedTables)
     await t.unsafe(`DELETE FROM flagkeep.${table} WHERE person_id = $1::bigint`, [row.id]);
   const hashes = hashList(ids.map(({ distinctId }) => distinctId));
-  await t`DELETE FROM flagkeep.personless_id WHERE project_id = ${projectId} AND id_hash = ANY(${hashes}::text::uuid[])`;
+  const anonymous = `{${ids.map(({ distinctId }) => anonymousIdHash(distinctId)).join(",")}}`;
+  await t`DELETE FROM flagkeep.personless_id
+    WHERE project_id = ${projectId} AND id_hash = ANY(${anonymous}::text::bigint[])`;
   await t`DELETE FROM flagkeep.pending_override WHERE project_id = ${projectId} AND id_hash = ANY(${hashes}::text::uuid[])`;
   await t`DELETE FROM flagkeep.person WHERE id = ${row.id}::bigint`;
   await t`

@@ -1,7 +1,7 @@
 /** Loads what batches of events may touch from rows in PostgreSQL, with few statements per batch. */
 
 import type { Sql } from "postgres";
-import { formatList } from "../../cluster/connection.ts";
+import { anonymousIdHash } from "../anonymous-ids.ts";
 import type { PlannedEvent } from "../batch.ts";
 import { cachedCharactersMax, cachedIdsMax, cachedPersonsMax } from "../batch-state.ts";
 import { GroupState } from "../identity/group-rules.ts";
@@ -10,7 +10,7 @@ import { mergedIdsMax } from "../identity/person-rules.ts";
 import { PeopleState, Person, type StoredDistinctId, type StoredPerson } from "../identity/persons-state.ts";
 import type { PropertyState } from "../identity/property-state.ts";
 import { readObjectState } from "../property-columns.ts";
-import { hashList, numberList, toHash } from "./hashes.ts";
+import { hashList, numberList } from "./hashes.ts";
 
 /** Runs statements, on any connection or in a transaction. */
 export type Run = <Result>(work: (sql: Sql) => Promise<Result>) => Promise<Result>;
@@ -303,31 +303,33 @@ interface GroupRow {
 class PersonlessIds {
   private readonly known = new Set<string>();
   /** With project and hash. */
-  readonly added = new Map<string, { projectId: number; hash: string }>();
+  readonly added = new Map<string, { projectId: number; hash: bigint }>();
 
   /** Reads the state of IDs that are to be merged. */
   async load(planned: readonly PlannedEvent[], run: Run): Promise<void> {
     const wanted = planned.flatMap(({ event: { projectId }, operations: { distinctId, merge } }) =>
-      merge === undefined ? [] : [distinctId, merge.otherId].map((id) => ({ projectId, hash: toHash(id) })),
+      merge === undefined
+        ? []
+        : [distinctId, merge.otherId].map((id) => ({ projectId, hash: anonymousIdHash(id) })),
     );
     if (wanted.length === 0) return;
     const rows = await run(
       (sql) => sql<{ projectId: number; hash: string }[]>`
-        SELECT i.project_id AS "projectId", i.id_hash AS hash
+        SELECT i.project_id AS "projectId", i.id_hash::text AS hash
         FROM unnest(${numberList(wanted.map(({ projectId }) => projectId))}::text::int[],
-          ${formatList(wanted.map(({ hash }) => hash))}::text::uuid[]) AS w(project_id, hash)
+          ${`{${wanted.map(({ hash }) => hash).join(",")}}`}::text::bigint[]) AS w(project_id, hash)
         JOIN flagkeep.personless_id i ON i.project_id = w.project_id AND i.id_hash = w.hash`,
     );
-    for (const { projectId, hash } of rows) this.known.add(`${projectId} ${hash.replaceAll("-", "")}`);
+    for (const { projectId, hash } of rows) this.known.add(`${projectId} ${hash}`);
   }
 
   add(projectId: number, distinctId: string): void {
-    const hash = toHash(distinctId);
+    const hash = anonymousIdHash(distinctId);
     this.added.set(`${projectId} ${hash}`, { projectId, hash });
   }
 
   has(projectId: number, distinctId: string): boolean {
-    const key = `${projectId} ${toHash(distinctId)}`;
+    const key = `${projectId} ${anonymousIdHash(distinctId)}`;
     return this.known.has(key) || this.added.has(key);
   }
 

@@ -11,8 +11,8 @@ import { assignJoined, moveOwnedRows } from "./merge-rows.ts";
 import type { RowState } from "./row-state.ts";
 
 /** Names and types of the columns of a statement, in order. */
-type Columns = readonly (readonly [name: string, type: string])[];
-type Value = string | number | boolean | null;
+export type Columns = readonly (readonly [name: string, type: string])[];
+export type Value = string | number | boolean | null;
 
 const identityColumns: Columns = [
   ["id", "bigint"],
@@ -58,7 +58,7 @@ const groupColumns: Columns = [
 ];
 const personlessColumns: Columns = [
   ["project_id", "integer"],
-  ["id_hash", "uuid"],
+  ["id_hash", "bigint"],
 ];
 const changeColumns: Columns = [
   ["project_id", "integer"],
@@ -75,17 +75,17 @@ const charactersAtOnce = 16 * 1024 * 1024;
 export async function writeRows(t: Transaction, state: RowState): Promise<void> {
   const { people, groups, personlessIds } = state;
   await writePersons(t, state);
-  await insert(t, "distinct_id", idColumns, idRows(people), {
+  await insertRows(t, "distinct_id", idColumns, idRows(people), {
     conflict: "(project_id, id_hash) DO UPDATE SET person_id = excluded.person_id, joined = excluded.joined",
   });
   await writeFolds(t, people);
   await writeGroups(t, groups);
   const personless = [...personlessIds.added.values()].map(({ projectId, hash }): Value[] => [
     projectId,
-    hash,
+    String(hash),
   ]);
-  await insert(t, "personless_id", personlessColumns, personless, { conflict: "DO NOTHING" });
-  await insert(t, "person_change", changeColumns, changeRows(people));
+  await insertRows(t, "personless_id", personlessColumns, personless, { conflict: "DO NOTHING" });
+  await insertRows(t, "person_change", changeColumns, changeRows(people));
 }
 
 async function writePersons(t: Transaction, state: RowState): Promise<void> {
@@ -114,7 +114,7 @@ async function writePersons(t: Transaction, state: RowState): Promise<void> {
     else updated.push(row);
     state.recordWritten(person, searchText, properties.length);
   }
-  await insert(t, "person", insertedColumns, inserted);
+  await insertRows(t, "person", insertedColumns, inserted);
   const set = updatedColumns.slice(1).map(([name]) => `${name} = x.${name}`);
   await forRows(updatedColumns, updated, async (list, values) => {
     await t.unsafe(`UPDATE flagkeep.person p SET ${set.join(", ")} FROM ${list} WHERE p.id = x.id`, values);
@@ -161,7 +161,7 @@ async function writeGroups(t: Transaction, { newTypes, groups }: GroupState): Pr
     name,
     createdMicros,
   ]);
-  await insert(t, "group_type", typeColumns, types);
+  await insertRows(t, "group_type", typeColumns, types);
   const rows: Value[][] = [];
   for (const { isDirty, projectId, typeIndex, key, createdMicros, version, bag } of groups) {
     if (!isDirty) continue;
@@ -169,7 +169,7 @@ async function writeGroups(t: Transaction, { newTypes, groups }: GroupState): Pr
     const times = toHex(timeColumns(bag).propertyTimes);
     rows.push([projectId, typeIndex, toHash(key), key, createdMicros, version, properties, times]);
   }
-  await insert(t, "project_group", groupColumns, rows, {
+  await insertRows(t, "project_group", groupColumns, rows, {
     conflict: `(project_id, type_index, key_hash) DO UPDATE SET version = excluded.version,
       properties = excluded.properties, property_times = excluded.property_times`,
   });
@@ -188,7 +188,8 @@ function changesOf({ projectId, uuid, isFolded, isNew, isVisiblyChanged, joinedN
   return joinedNow.map(({ distinctId }) => [projectId, uuid, distinctId, false]);
 }
 
-async function insert(
+/** Inserts rows, many per statement. */
+export async function insertRows(
   t: Transaction,
   table: string,
   columns: Columns,
@@ -233,4 +234,5 @@ function* toParts(rows: readonly Value[][]): Generator<readonly Value[][]> {
   if (start < rows.length) yield rows.slice(start);
 }
 
-const toHex = (bytes: Uint8Array): string => `\\x${Buffer.from(bytes).toString("hex")}`;
+/** Bytes as `bytea` literal. */
+export const toHex = (bytes: Uint8Array): string => `\\x${Buffer.from(bytes).toString("hex")}`;
