@@ -12,6 +12,8 @@ import type { GroupKey, OverriddenId, StoredSubject, SubjectQuery, SubjectReader
 const waitMsMax = 250;
 /** Age at which an entry is read again, in case a change was missed. */
 const entryMsMax = 30_000;
+/** The same of groups, whose changes are not announced. */
+const groupMsMax = 2_000;
 /** Size of an entry without its strings. */
 const entryBytes = 256;
 
@@ -34,9 +36,16 @@ type Value = IdEntry | { group: Group | undefined };
 interface Entry<Of extends Value = Value> {
   value: Of;
   bytes: number;
-  readAt: number;
+  /** When it is read again. */
+  expiresAt: number;
   /** See `evict`. */
   changeId: string | undefined;
+}
+
+interface Read<Of extends Value = Value> {
+  entry: Promise<Entry<Of>>;
+  /** Something changed since it started: its result may be older than the change and is not cached. */
+  isOutdated: boolean;
 }
 
 export interface CachedSubjectsOptions {
@@ -52,7 +61,7 @@ export interface CachedSubjectsOptions {
 export class CachedSubjects implements SubjectReader {
   /** Least recently used first. */
   private readonly entries = new Map<string, Entry>();
-  private readonly reading = new Map<string, Promise<Entry>>();
+  private readonly reading = new Map<string, Read>();
   private readonly keysByChange = new Map<string, Set<string>>();
   private bytes = 0;
   private hasOverrides = false;
@@ -92,13 +101,18 @@ export class CachedSubjects implements SubjectReader {
    * @param changeIds UUIDs of persons, and for IDs that got a person what `changeIdOf` returns
    */
   evict(changeIds: Iterable<string>): void {
+    // It is not known yet which person a read will return.
+    for (const read of this.reading.values()) read.isOutdated = true;
     for (const changeId of changeIds)
       for (const key of this.keysByChange.get(changeId) ?? []) this.remove(key);
   }
 
   /** Forgets an ID, for example after its overrides were stored. */
   evictId(projectId: number, distinctId: string): void {
-    this.remove(idKey(projectId, distinctId));
+    const key = idKey(projectId, distinctId);
+    const read = this.reading.get(key);
+    if (read !== undefined) read.isOutdated = true;
+    this.remove(key);
   }
 
   get size(): { entries: number; bytes: number } {
@@ -117,7 +131,8 @@ export class CachedSubjects implements SubjectReader {
       });
       const value = { person, staticCohortIds, overridden: overridden[0] };
       const characters = distinctId.length + (person?.storedProperties.length ?? 0);
-      return this.entry(value, characters, person?.uuid ?? this.options.changeIdOf(projectId, distinctId));
+      const changeId = person?.uuid ?? this.options.changeIdOf(projectId, distinctId);
+      return { value, bytes: getBytes(characters), expiresAt: this.now() + entryMsMax, changeId };
     });
   }
 
@@ -134,12 +149,9 @@ export class CachedSubjects implements SubjectReader {
         nowMicros,
       });
       const characters = group.key.length + JSON.stringify(groups[0]?.properties ?? {}).length;
-      return this.entry({ group: groups[0] }, characters, undefined);
+      const value = { group: groups[0] };
+      return { value, bytes: getBytes(characters), expiresAt: this.now() + groupMsMax, changeId: undefined };
     });
-  }
-
-  private entry<Of extends Value>(value: Of, characters: number, changeId: string | undefined): Entry<Of> {
-    return { value, bytes: entryBytes + 2 * characters, readAt: this.now(), changeId };
   }
 
   private value<Of extends Value>(key: string, read: () => Promise<Entry<Of>>): MaybePromise<Of> {
@@ -148,7 +160,7 @@ export class CachedSubjects implements SubjectReader {
     if (cached !== undefined) {
       this.entries.delete(key);
       this.entries.set(key, cached);
-      if (isUnavailable || this.now() - cached.readAt < entryMsMax) return cached.value;
+      if (isUnavailable || this.now() < cached.expiresAt) return cached.value;
     }
     if (isUnavailable) throw new SubjectUnavailableError("the store is unavailable");
     return this.waitFor(this.readOnce(key, read), cached);
@@ -156,16 +168,19 @@ export class CachedSubjects implements SubjectReader {
 
   /** One read at a time for each key; it fills the cache even if no request waits any more. */
   private readOnce<Of extends Value>(key: string, read: () => Promise<Entry<Of>>): Promise<Entry<Of>> {
-    const running = this.reading.get(key) as Promise<Entry<Of>> | undefined;
-    if (running !== undefined) return running;
-    const started = read()
-      .then((entry) => {
-        this.add(key, entry);
-        return entry;
-      })
-      .finally(() => this.reading.delete(key));
+    const running = this.reading.get(key) as Read<Of> | undefined;
+    if (running !== undefined) return running.entry;
+    const started: Read<Of> = {
+      entry: read()
+        .then((entry) => {
+          if (!started.isOutdated) this.add(key, entry);
+          return entry;
+        })
+        .finally(() => this.reading.delete(key)),
+      isOutdated: false,
+    };
     this.reading.set(key, started);
-    return started;
+    return started.entry;
   }
 
   private async waitFor<Of extends Value>(
@@ -219,6 +234,8 @@ async function inTime<Result>(reading: Promise<Result>): Promise<Result> {
     clearTimeout(timer);
   }
 }
+
+const getBytes = (characters: number) => entryBytes + 2 * characters;
 
 const idKey = (projectId: number, distinctId: string) => `id ${projectId} ${distinctId}`;
 

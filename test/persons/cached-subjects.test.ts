@@ -15,6 +15,8 @@ class Remote implements SubjectReader {
   queries: SubjectQuery[] = [];
   isHanging = false;
   isBroken = false;
+  /** Called when a read has its result, before it is returned. */
+  onRead: (() => void) | undefined;
 
   constructor(private readonly people: TestPeople) {}
 
@@ -23,7 +25,9 @@ class Remote implements SubjectReader {
     await new Promise(setImmediate);
     if (this.isHanging) await new Promise(() => undefined);
     if (this.isBroken) throw new Error("The connection is lost.");
-    return new SqlitePersonReader(this.people.db).subject(query);
+    const subject = new SqlitePersonReader(this.people.db).subject(query);
+    this.onRead?.();
+    return subject;
   }
 
   async hasHashKeyOverrides(): Promise<boolean> {
@@ -117,6 +121,42 @@ describe("the cache of subjects", () => {
     it.people.apply(set("ann", { plan: "last" }));
     it.cache.evictId(1, "ann");
     expect(await it.plan("ann")).toBe("last");
+  });
+
+  test("does not cache what was read while something changed", async () => {
+    for (const evict of [
+      (it: Setup) => it.cache.evict([it.people.person("ann")!.uuid]),
+      (it: Setup) => it.cache.evictId(1, "ann"),
+    ]) {
+      using it = new Setup();
+      it.people.apply(set("ann", { plan: "pro" }));
+      it.remote.onRead = () => {
+        it.remote.onRead = undefined;
+        it.people.apply(set("ann", { plan: "free" }));
+        evict(it);
+      };
+      expect(await it.plan("ann")).toBe("pro");
+      expect(await it.plan("ann")).toBe("free");
+      expect(it.ask("ann")).not.toBeInstanceOf(Promise);
+    }
+  });
+
+  test("reads a group again after two seconds, because its changes are not announced", async () => {
+    using it = new Setup();
+    const ask = () =>
+      it.cache.subject({
+        projectId: 1,
+        distinctIds: [],
+        withCohorts: false,
+        withOverrides: false,
+        groups: [{ typeIndex: 0, key: "acme" }],
+        nowMicros: newYearMicros,
+      });
+    await ask();
+    it.now += 1_999;
+    expect(ask()).not.toBeInstanceOf(Promise);
+    it.now += 1;
+    expect(ask()).toBeInstanceOf(Promise);
   });
 
   test("stays within its bytes: the least recently used go first", async () => {
