@@ -6,6 +6,8 @@ import type { EventSql } from "../sql-dialect.ts";
 export class ParsedProperties {
   /** Names of the columns of the subquery, by property. */
   private readonly columns = new Map<string, string>();
+  /** Existing columns of properties: `*` does not include them in ClickHouse. */
+  private readonly existing = new Set<string>();
   /** The store for all SQL over the subquery. */
   readonly store: EventSql;
 
@@ -18,7 +20,12 @@ export class ParsedProperties {
             ...source,
             eventProperties: {
               json: location.json,
-              findColumn: (name) => location.findColumn(name) ?? `e.${this.column(name)}`,
+              findColumn: (name) => {
+                const existing = location.findColumn(name);
+                if (existing === undefined) return `e.${this.column(name)}`;
+                this.existing.add(existing);
+                return existing;
+              },
             },
           };
   }
@@ -47,7 +54,8 @@ export class ParsedProperties {
       const columns = texts.map((text, index) => `, ${text} AS ${this.columns.get(names[index]!)}`);
       // Not IN, which DuckDB does not apply while it scans.
       const within = events && [`(${events.map((name) => `e.event = ${dialect.text(name)}`).join(" OR ")})`];
-      return `SELECT e.*${columns.join("")} FROM events e WHERE ${[...conditions, ...(within ?? [])].join(" AND ")}`;
+      const existing = [...this.existing].map((column) => `, ${column}`);
+      return `SELECT e.*${existing.join("")}${columns.join("")} FROM events e WHERE ${[...conditions, ...(within ?? [])].join(" AND ")}`;
     };
     const all = [branch(read, dialect.memberTexts(location.json, names))];
     if (read !== undefined && unread.length > 0)
