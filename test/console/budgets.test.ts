@@ -188,7 +188,7 @@ describe.skipIf(chromiumPath === undefined)("budgets", () => {
   test("live: the page stays small while events pour in", async () => {
     const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     await page.goto("/console/events");
-    await page.getByText("live", { exact: true }).waitFor();
+    await page.getByRole("switch", { name: "Live", checked: true }).waitFor();
     for (let round = 0; round < 10; round++) {
       await server.batch(
         Array.from({ length: 1_000 }, (_, place) => ({

@@ -54,6 +54,7 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
     const { page, context, errors } = await open();
     await page.goto("/console/settings");
     const list = page.getByRole("tablist", { name: "Kinds of settings" });
+    await list.waitFor();
     expect(await list.getByRole("tab").allTextContents()).toEqual([
       "Project",
       "API keys",

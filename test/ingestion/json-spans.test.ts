@@ -141,6 +141,6 @@ test("a name is recognized with escapes in it, and not by its beginning", () => 
 
 test("text that is not JSON throws instead of running forever", () => {
   for (const text of [`"open`, `{"a":`, `[1,2`, `{"a":"\\"}`]) {
-    expect(() => endOfValue(text, 0, tally())).toThrow("not JSON");
+    expect(() => endOfValue(text, 0, tally())).toThrow("not valid JSON");
   }
 });

@@ -30,7 +30,7 @@ export interface StoredEvent {
   historical: boolean;
 }
 
-/** The user of the operating system whom commands name: this process's, whatever its environment says. */
+/** The operating system's user of this process, which commands print whatever the environment says. */
 export const osUser = Bun.spawnSync(["id", "-un"]).stdout.toString().trim();
 
 /** Runs a command of the executable to its end. @param cwd the folder it is called in; default: this process's. */
