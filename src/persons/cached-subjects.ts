@@ -107,6 +107,12 @@ export class CachedSubjects implements SubjectReader {
       for (const key of this.keysByChange.get(changeId) ?? []) this.remove(key);
   }
 
+  /** Forgets all, because it is unknown what changed. */
+  clear(): void {
+    this.evict([]);
+    for (const key of [...this.entries.keys()]) this.remove(key);
+  }
+
   /** Forgets an ID, for example after its overrides were stored. */
   evictId(projectId: number, distinctId: string): void {
     const key = idKey(projectId, distinctId);

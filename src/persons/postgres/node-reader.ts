@@ -59,8 +59,11 @@ export class NodePersonReader extends PostgresPersonReader {
 
   /** Forgets what changed since the last call. @throws {PostgresUnreachableError} */
   private async follow(): Promise<void> {
-    // The cache is empty at first.
-    this.last ??= await this.newestChange();
+    if (this.last === undefined) {
+      this.last = await this.newestChange();
+      // What requests have read before may be older.
+      this.cache.clear();
+    }
     for (;;) {
       const rows = await this.postgres.run(
         (sql) => sql<ChangeRow[]>`
