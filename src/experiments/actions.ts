@@ -143,7 +143,8 @@ export function updateExperiment(
       ...(input.deleted === undefined ? {} : { deleted: input.deleted }),
     };
     const holdoutId = changed.holdoutId;
-    const rollbacks = readRollbacks(t, before);
+    // Those of a deleted experiment are not in effect, and were not checked when they changed.
+    const rollbacks = before.deleted ? [] : readRollbacks(t, before);
     let after = writeExperiment(t, before, changed, now);
     if (holdoutId !== undefined && holdoutId !== before.holdoutId)
       changeFlag(deps, actor, after, holdoutFilters(t, after, holdoutId));

@@ -152,3 +152,14 @@ test("while a protected flag is on, a guardrail that rolls it back needs approva
   // A draft whose flag is off: switching it on needs approval.
   expect((await post("/experiments/", { name: "Draft", metrics: [orders(rollback)] })).status).toBe(201);
 });
+
+test("a guardrail that was set while its experiment was deleted is checked when the experiment is restored", async () => {
+  await createFlag("restored", false);
+  const created = await post("/experiments/", { name: "Restored", feature_flag_key: "restored" });
+  expect(created.status).toBe(201);
+  const path = `/experiments/${created.body.id}/`;
+  const key = await createKey(["experiment:read", "experiment:write"]);
+  expect((await patch(path, { deleted: true, metrics: [orders(rollback)] }, key)).status).toBe(200);
+  expect((await patch(path, { deleted: false }, key)).status).toBe(403);
+  expect((await patch(path, { deleted: false })).status).toBe(200);
+});
