@@ -71,12 +71,13 @@ export class NodePersonReader extends PostgresPersonReader {
             distinct_id AS "distinctId"
           FROM flagkeep.person_change WHERE change_id > ${this.last!} ORDER BY change_id LIMIT ${changesAtOnce}`,
       );
-      for (const { projectId, uuid, distinctId } of rows) {
-        if (uuid !== null) this.cache.evict([uuid]);
-        if (distinctId === null) continue;
-        this.cache.evict([getIdChange(projectId, distinctId)]);
-        this.cache.evictId(projectId, distinctId);
-      }
+      const changeIds = rows.flatMap(({ projectId, uuid, distinctId }) => [
+        ...(uuid === null ? [] : [uuid]),
+        ...(distinctId === null ? [] : [getIdChange(projectId, distinctId)]),
+      ]);
+      if (changeIds.length > 0) this.cache.evict(changeIds);
+      for (const { projectId, distinctId } of rows)
+        if (distinctId !== null) this.cache.evictId(projectId, distinctId);
       this.last = rows.at(-1)?.changeId ?? this.last;
       if (rows.length < changesAtOnce) return;
     }
