@@ -6,41 +6,34 @@ import { AppError, InvalidFieldError, NotFoundError } from "../src/lib/errors.ts
 import { InvalidSettingError } from "../src/lib/setting-types.ts";
 import { harmless, inOneLine } from "../src/lib/terminal-text.ts";
 
-const causes: Record<string, string> = {
-  EACCES: "Permission was denied",
-  EPERM: "Permission was denied",
-  EROFS: "The file system is read-only",
-  ENOSPC: "The disk is full",
-  EDQUOT: "The disk quota is exceeded",
-  ENOENT: "A file or folder is missing",
-  ENOTDIR: "A part of the path is not a folder",
-  EISDIR: "The path is a folder",
-  EIO: "The disk reports an error",
-  EMFILE: "Too many files are open",
-  SQLITE_READONLY: "The data directory cannot be written",
-  SQLITE_CANTOPEN: "A store cannot be opened",
-  SQLITE_PERM: "A store cannot be opened",
-  SQLITE_FULL: "The disk is full",
-  SQLITE_IOERR: "The disk reports an error",
-  SQLITE_BUSY: "Another process holds the lock of a store",
-  SQLITE_CORRUPT: "A store is corrupt",
-  SQLITE_NOTADB: "A store is corrupt",
-};
-const advice: Record<string, string> = {
-  EACCES: "Run the command as the owner of the files, or fix their permissions.",
-  ENOSPC: "Free disk space, then try again.",
-  SQLITE_BUSY: "Try again.",
-  SQLITE_CORRUPT: "Run `flagkeep doctor`, and restore a backup.",
-};
-const sameAdvice: Record<string, string> = {
-  EPERM: "EACCES",
-  EROFS: "EACCES",
-  SQLITE_READONLY: "EACCES",
-  SQLITE_CANTOPEN: "EACCES",
-  SQLITE_PERM: "EACCES",
-  EDQUOT: "ENOSPC",
-  SQLITE_FULL: "ENOSPC",
-  SQLITE_NOTADB: "SQLITE_CORRUPT",
+interface SystemError {
+  cause: string;
+  advice?: string;
+}
+
+const fixPermissions = "Run the command as the owner of the files, or fix their permissions.";
+const freeSpace = "Free disk space, then try again.";
+const restore = "Run `flagkeep doctor`, and restore a backup.";
+
+const systemErrors: Record<string, SystemError> = {
+  EACCES: { cause: "Permission was denied", advice: fixPermissions },
+  EPERM: { cause: "Permission was denied", advice: fixPermissions },
+  EROFS: { cause: "The file system is read-only", advice: fixPermissions },
+  ENOSPC: { cause: "The disk is full", advice: freeSpace },
+  EDQUOT: { cause: "The disk quota is exceeded", advice: freeSpace },
+  ENOENT: { cause: "A file or folder is missing" },
+  ENOTDIR: { cause: "A part of the path is not a folder" },
+  EISDIR: { cause: "The path is a folder" },
+  EIO: { cause: "The disk reports an error" },
+  EMFILE: { cause: "Too many files are open" },
+  SQLITE_READONLY: { cause: "The data directory cannot be written", advice: fixPermissions },
+  SQLITE_CANTOPEN: { cause: "A store cannot be opened", advice: fixPermissions },
+  SQLITE_PERM: { cause: "A store cannot be opened", advice: fixPermissions },
+  SQLITE_FULL: { cause: "The disk is full", advice: freeSpace },
+  SQLITE_IOERR: { cause: "The disk reports an error" },
+  SQLITE_BUSY: { cause: "Another process holds the lock of a store", advice: "Try again." },
+  SQLITE_CORRUPT: { cause: "A store is corrupt", advice: restore },
+  SQLITE_NOTADB: { cause: "A store is corrupt", advice: restore },
 };
 
 /** Undefined for other errors. */
@@ -50,11 +43,10 @@ export function systemErrorMessage(error: unknown): string | undefined {
   if (typeof code !== "string") return undefined;
   // SQLITE_READONLY_DIRECTORY and the like are kinds of SQLITE_READONLY.
   const kind = code.startsWith("SQLITE_") ? code.split("_").slice(0, 2).join("_") : code;
-  const cause = causes[kind];
-  if (cause === undefined) return undefined;
-  const whatToDo = advice[sameAdvice[kind] ?? kind];
-  const sentence = `${cause} (${error.message.replaceAll(/\s+/g, " ")}).`;
-  return whatToDo === undefined ? sentence : `${sentence} ${whatToDo}`;
+  const found = systemErrors[kind];
+  if (found === undefined) return undefined;
+  const sentence = `${found.cause} (${error.message.replaceAll(/\s+/g, " ")}).`;
+  return found.advice === undefined ? sentence : `${sentence} ${found.advice}`;
 }
 
 /** Exit status on success. */

@@ -145,7 +145,7 @@ function derivedOptions(member: string, schema: TSchema, form: CommandOption | u
     return [form.choices === undefined ? option : option.choices(form.choices)];
   }
   if (schema.type === "boolean")
-    return [new Option(`--${name}`, description), new Option(`--no-${name}`, `not: ${description}`)];
+    return [new Option(`--${name}`, description), new Option(`--no-${name}`, `Opposite of --${name}.`)];
   const option = new Option(`--${name} <${schema.type === "integer" ? "number" : "value"}>`, description);
   if (Array.isArray(schema.enum)) return [option.choices(schema.enum.map(String))];
   if (schema.type === "integer") return [option.argParser(wholeNumber)];

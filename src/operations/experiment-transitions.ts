@@ -115,7 +115,7 @@ export const experimentTransitions = [
     summary: "Archive a stopped experiment",
     answer: "The archived experiment.",
     inputExample: { disable_feature_flag: true },
-    inputs: { disable_feature_flag: optional(bool({ description: "Also switches the flag off." })) },
+    inputs: { disable_feature_flag: optional(bool({ description: "Turn off the flag as well." })) },
     done: (one) => `Experiment ${one.name} archived.`,
   }),
   transition("unarchive", {

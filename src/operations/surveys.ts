@@ -218,7 +218,7 @@ const listAllSurveys = listOperation({
   http: { method: "GET", path: "/surveys", answer: "One page of surveys." },
   input: object({
     search: optional(string({ blank: true, description: "Part of the name." })),
-    archived: optional(bool({ description: "Archived surveys only, or without them." })),
+    archived: optional(bool({ description: "`true`: only archived surveys; `false`: only others." })),
     type: optional(type),
   }),
   output: pageOf("SurveyPage", SurveyBody),
