@@ -15,7 +15,7 @@ import { paths } from "../paths.ts";
 
 export interface SwapPlan {
   target: string;
-  kind: "beside" | "inside";
+  kind: "sibling" | "inside";
   /** Where the restored folder is created. */
   staging: string;
   /** Where the current contents are moved. */
@@ -28,8 +28,8 @@ const machineNames = ["lost+found"];
 /** @param now names the folder of the old contents. */
 export function planSwap(target: string, now: Date): SwapPlan {
   const time = now.toISOString().slice(0, 19).replaceAll(":", "-");
-  const kind = canBeRenamed(target) ? "beside" : "inside";
-  const [from, dot] = kind === "beside" ? [`${target}.`, ""] : [`${target}/`, "."];
+  const kind = canBeRenamed(target) ? "sibling" : "inside";
+  const [from, dot] = kind === "sibling" ? [`${target}.`, ""] : [`${target}/`, "."];
   return {
     target,
     kind,
@@ -48,8 +48,8 @@ export function getEntries(folder: string): string[] {
 
 /** Deletes leftovers of killed restores; running ones hold the lock of their folder. */
 export async function removeLeftovers({ target, kind }: SwapPlan): Promise<void> {
-  const folder = kind === "beside" ? dirname(target) : target;
-  const start = kind === "beside" ? `${basename(target)}.restoring-` : ".restoring-";
+  const folder = kind === "sibling" ? dirname(target) : target;
+  const start = kind === "sibling" ? `${basename(target)}.restoring-` : ".restoring-";
   for (const name of existsSync(folder) ? readdirSync(folder) : []) {
     if (!name.startsWith(start)) continue;
     const path = join(folder, name);
@@ -80,7 +80,7 @@ export async function swap(plan: SwapPlan, carried: readonly string[]): Promise<
   const hasOld = old.length > 0;
   const stop = onInterrupt(undefined);
   try {
-    if (kind === "beside") {
+    if (kind === "sibling") {
       if (hasOld) await move(target, before);
       // Renaming over an empty directory replaces it.
       await move(staging, target);

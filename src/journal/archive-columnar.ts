@@ -115,7 +115,7 @@ class ColumnEncoder {
   /** Transitions between states; a state is the sequence of names read so far in a line. */
   private readonly steps: Map<number, number>[] = [new Map()];
   private readonly lastStep: { name: number; state: number }[] = [{ name: -1, state: -1 }];
-  private readonly getTemplate: number[] = [-1];
+  private readonly templateByState: number[] = [-1];
   private readonly templates: string[] = [];
   private readonly ids: number[] = [];
   /** Names of the current line. */
@@ -160,9 +160,9 @@ class ColumnEncoder {
         at = end + 2;
         continue;
       }
-      if (this.getTemplate[state] === -1)
-        this.getTemplate[state] = this.templates.push(this.path.join(" ")) - 1;
-      this.ids.push(this.getTemplate[state]!);
+      if (this.templateByState[state] === -1)
+        this.templateByState[state] = this.templates.push(this.path.join(" ")) - 1;
+      this.ids.push(this.templateByState[state]!);
       return end + 1;
     }
   }
@@ -189,7 +189,7 @@ class ColumnEncoder {
       next = this.steps.push(new Map()) - 1;
       this.steps[state]!.set(name, next);
       this.lastStep.push({ name: -1, state: -1 });
-      this.getTemplate.push(-1);
+      this.templateByState.push(-1);
     }
     last.name = name;
     last.state = next;

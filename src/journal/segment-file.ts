@@ -1,7 +1,7 @@
 /**
  * The file of an open segment. Small writes allocate space for the following ones as zeros: a synced write into allocated
- * space takes half the CPU time and a third of the time of one that makes the file longer, whose sync includes the file
- * system's log. Zeros at the end contain no entry; `close` removes them, after a crash the recovery does.
+ * space takes less time than one that makes the file longer, whose sync includes the file system's log (figures:
+ * docs/performance.md). Zeros at the end contain no entry; `close` removes them, after a crash the recovery does.
  */
 
 import { constants } from "node:fs";
