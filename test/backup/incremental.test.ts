@@ -125,7 +125,7 @@ test("in a bucket, encrypted for an age key: chunks are shared, and unreadable w
     s3Environment,
   );
   expect(without.stderr).toContain("is encrypted.");
-  // Whoever removes old ones needs no key.
+  // Pruning needs no key.
   const pruned = await run<{ removed: object[] }>(
     ["prune", place, "--keep-last", "1", ...at(), "--backup-s3-endpoint", s3.endpoint],
     s3Environment,

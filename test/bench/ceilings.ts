@@ -13,7 +13,7 @@ import { peopleLike } from "./people-like.ts";
 
 /**
  * `bare` answers without reading; `parse` unpacks and parses; `durable` does so too, and answers when the body is synced to
- * disk together with others; `bytes` answers with so many bytes.
+ * disk together with others; `bytes` answers with that number of bytes.
  */
 export type CeilingRole = "bare" | "parse" | "durable" | "bytes";
 

@@ -5,7 +5,7 @@ import { startClient } from "./client.ts";
 
 const batchSize = 100;
 
-/** Sends so many events, a multiple of 100, and resolves when all are stored. */
+/** Sends a number of events, a multiple of 100, and resolves when all are stored. */
 export async function fill(server: ServerProcess, events: number): Promise<void> {
   const { url, token } = server;
   const client = await startClient({

@@ -3,7 +3,7 @@
  * while insights and Overview are looked at, the stream of live events is open and a backup is created every five minutes.
  *
  * `MEMORY=512MiB` is what the server may take: with less of it, its caches are full early, and whatever grows then has no bound.
- * `WORKERS=3` starts HTTP workers. `RATE=2000` sends so many events a second, on a machine with other work, where a peak of ten
+ * `WORKERS=3` starts HTTP workers. `RATE=2000` sets the events per second on a machine with other work, where a peak of ten
  * seconds says little.
  *
  * Fails when the memory of a process grows by more than 1 MB a minute over the last 40 minutes, when descriptors become more,

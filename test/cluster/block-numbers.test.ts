@@ -9,7 +9,7 @@ import { until } from "../support/server.ts";
 import { append, connect, entry, readAll, reconnect } from "./journal-support.ts";
 
 const test = testWithPostgres("numbers of the journal");
-/** The highest of so many acknowledged numbers is compared with the next. */
+/** The highest of this many acknowledged numbers is compared with the next. */
 const comparedNumbers = 8;
 
 let server: TestPostgres;

@@ -44,7 +44,7 @@ interface ReadEntry {
   text: string;
 }
 
-/** What a loader reads until it has so many entries. */
+/** What a loader reads until it has a number of entries. */
 export async function readAll(
   postgres: Postgres,
   from: { realtime: number; historical: number },

@@ -222,7 +222,7 @@ for (const name of ["nginx", "caddy"] as const) {
 
     const hasBrowser = testWhen(chromiumPath !== undefined, `the console behind ${name}`, "no Chromium");
     hasBrowser(
-      "somebody signs in to the console there and goes on to a flag",
+      "signing in to the console leads to a flag",
       async () => {
         const browser = await startBrowser();
         try {

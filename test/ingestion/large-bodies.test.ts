@@ -44,7 +44,7 @@ describe("a large body", () => {
     const nothings = `{"api_key":"${anyToken}","batch":[${"{},".repeat(1_500_000)}${event}]}`;
     expect((await send("/batch", { body: nothings })).status).toBe(200);
     expect(journal.events).toHaveLength(18_001);
-    // Of a flood of notes, all parts together write so many in full.
+    // All parts together write a limited number of notes in full.
     expect(journal.notes).toHaveLength(10_001);
     expect(journal.lines.at(-1)).toMatchObject({ details: { count: 1_490_000 } });
   });

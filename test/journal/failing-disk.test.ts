@@ -65,7 +65,7 @@ describe("a disk that fails", () => {
     await journal.close();
   });
 
-  // Independent of the machine's speed: so many entries for so many syncs, each of which takes so long.
+  // Independent of the machine's speed: a number of entries for a number of syncs with a fixed duration.
   for (const syncMs of [1, 5, 20, 200]) {
     test(`slow, ${syncMs} ms for a sync: requests that wait together are written together, and the queue is bounded`, async () => {
       const disk = new FakeDisk();

@@ -27,7 +27,7 @@ const seed = Number(process.env.SEED ?? 1);
 /** A folder, or a file and perhaps its first and last line. */
 const only = /^(.+?)(?::(\d+)-(\d+))?$/.exec(process.env.ONLY ?? "");
 const resultFile = join(root, "dist/mutation.json");
-/** A fault can make a loop that never ends: so many times as long as without one is long enough, and never less than a minute. */
+/** Limit of a run as a multiple of its duration without a fault, and at least a minute: a fault can cause an endless loop. */
 const slowerMax = 5;
 const testMsMin = 60_000;
 

@@ -15,7 +15,7 @@ const alike = [
   ["null", "true", '"tr"', '""', '"\\n"', '"\\u000a"'],
   ['"x"', `"${"x".repeat(300)}"`, `"${"x".repeat(299)}y"`, '{"b":1,"a":[1.0]}', "12345678901234567890"],
 ];
-/** Of these the scanner has met so many values that it numbers no others. */
+/** Names with too many distinct values: the scanner numbers no others. */
 const unnumbered = ["$referrer", "utm_source"];
 const names = [...unnumbered, "$browser", "$os_name", "plan"];
 const aValue = (name: string) => fc.constantFrom(...alike[names.indexOf(name) % alike.length]!);

@@ -19,7 +19,7 @@ const below = (limit: number) => Math.floor(random() * limit);
 const oneOf = <Value>(list: readonly Value[]): Value => list[below(list.length)]!;
 
 const atOnce = 16;
-/** Of the server: what it keeps of so many requests for good would show. */
+/** Memory of the server: a leak per request would be visible. */
 const growthBytesMax = 256 * 1024 * 1024;
 
 /** Each starts a process of its own, or takes away the keys or the project that the others need. */

@@ -1,4 +1,4 @@
-/** Loads a history with the real posthog-node package, default batching; its clock may be wrong by so many seconds. */
+/** Loads a history with the real posthog-node package, default batching; its clock may be wrong by a number of seconds. */
 
 import { PostHog } from "posthog-node";
 

@@ -95,7 +95,7 @@ async function visit(options: object = {}, script = "/static/array.js"): Promise
 }
 const run = <Result>(page: Page, code: string) => page.evaluate(code) as Promise<Result>;
 
-/** The stored events of somebody, by name, once they hold what is wanted. */
+/** The stored events of a distinct id, by name, when they satisfy a condition. */
 async function getEvents(distinctId: string, ...names: string[]) {
   return await until(
     async () => {
@@ -283,7 +283,7 @@ describe("posthog-js in a page on another origin", () => {
   );
 
   browserTest(
-    "reset starts somebody new",
+    "reset starts a new person",
     async () => {
       await using visited = await visit();
       const { page, failures, id } = visited;

@@ -352,7 +352,7 @@ test("events of a torn segment before the tear are loaded, and the corruption is
 
 describe("a disk that is short", () => {
   const MiB = 1024 * 1024;
-  /** Without the places that long events take besides their own. */
+  /** Without the filler rows of long events. */
   const retained = async (stores: TestStores) =>
     uuids(await stores.rows("SELECT uuid::VARCHAR FROM events WHERE project_id > 0 ORDER BY seq"));
   /** Half a mebibyte each. */

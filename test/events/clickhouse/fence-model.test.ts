@@ -26,7 +26,7 @@ const leaseMs = 3_500;
 const lateInsertMs = 1_000;
 const renewEveryMs = 500;
 const runningMsMax = 4_800;
-/** ClickHouse's clock, by up to so many milliseconds. */
+/** Error of ClickHouse's clock, at most this many milliseconds. */
 const clockErrorMs = 300;
 /** More than are done during a lease, and fewer than during the delay of the latest insert. */
 const retainedNames = 12;

@@ -38,7 +38,7 @@ export const trends: Record<string, InsightDraft> = {
     range: "all",
   }),
   sessions: question({ series: [{ event: "", math: "unique_session" }], range: "all", interval: "month" }),
-  "a sum where somebody pays": question({
+  "a sum of payments": question({
     series: [{ event: "paid", math: "sum", math_property: "amount" }],
     properties: [{ key: "plan", type: "person", operator: "exact", value: ["PRO"] }],
   }),

@@ -111,7 +111,7 @@ export class TestEvaluation implements Disposable {
     this.app = this.freshApp();
   }
 
-  /** Sets the clock to so many seconds after the start of the test. */
+  /** Sets the clock to a number of seconds after the start of the test. */
   after(seconds: number): void {
     this.now = new Date(fixedNow.getTime() + seconds * 1_000);
   }

@@ -1,4 +1,4 @@
-/** Webhooks of the executable: a crash between a change and its delivery, a command beside the server, the console's routes. */
+/** Webhooks of the executable: a crash between a change and its delivery, a command while the server runs, the console's routes. */
 
 import { afterAll, expect, test } from "bun:test";
 import { flagkeep, initializedDirectory, ServerProcess, until } from "../../support/server.ts";

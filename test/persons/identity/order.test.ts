@@ -30,7 +30,7 @@ function results(seed: number, options: HistoryOptions, merges: PartitionedOptio
   return { history, wanted: inOrder(history), found: result };
 }
 
-/** How many of so many histories end differently. */
+/** Number of histories, out of `count`, that end differently. */
 function differing(count: number, options: HistoryOptions, merges: PartitionedOptions["merges"] = "in-lane") {
   return Array.from({ length: count }, (_, seed) => results(seed + 1, options, merges)).filter(
     ({ wanted, found }) => !Bun.deepEquals(wanted, found),

@@ -38,7 +38,7 @@ describe("GrowthBook", () => {
     expect([file.product, file.messages]).toEqual(["GrowthBook", []]);
     expect(file.value("plain", "p")).toBe(true);
     expect(file.shares("rollout")).toEqual({ true: near(20), false: near(80) });
-    // Whoever is outside of a rule's coverage continues to the next one.
+    // A user outside of a rule's coverage continues to the next rule.
     expect(file.shares("rollout", { country: "de", beta: 1 })).toEqual({ true: near(100) });
     expect(file.value("rollout", "ann", { country: "de", beta: 1 })).toBe(false);
     expect(file.shares("banner")).toEqual({ a: near(15), b: near(35), none: near(50) });

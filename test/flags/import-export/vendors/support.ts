@@ -92,6 +92,6 @@ function imported(metadata: Metadata, organizationId: string, text: string, envi
   };
 }
 
-/** Within five of so many percent. */
+/** Within five percentage points. */
 export const near = (percent: number) => expect.closeTo(percent, -1);
 export const json = (value: unknown) => JSON.stringify(value);
