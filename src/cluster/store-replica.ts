@@ -55,6 +55,8 @@ export class StoreReplica {
   /** Local rows may differ from PostgreSQL. */
   private isAmbiguous = true;
   private replacing: CopyProgress | undefined;
+  /** The `write` of `commitWith` whose result is unknown. Its local rows are captured, so any other commit would include them. */
+  private unfinished: unknown;
 
   private constructor(
     client: Database,
@@ -188,12 +190,13 @@ export class StoreReplica {
 
   /**
    * Like `change` with a lease, but rows that `write` writes in the transaction are part of the commit: if it throws,
-   * nothing is committed. @throws {PostgresUnreachableError} it is unknown whether it was committed
+   * nothing is committed. Until a call with the same function succeeds, all other changes are rejected: they would commit
+   * the local rows of `write` alone. @throws {PostgresUnreachableError} it is unknown whether it was committed
    * @throws {LeaseLostError} @throws errors of `write`
    */
   async commitWith(write: (t: Transaction) => Promise<void>, lease: Lease): Promise<void> {
     const limits = { lease, end: performance.now() + commitMs, idleMs: idleMsMax, isAtomic: true };
-    await this.tryChange((t) => write(t), limits);
+    await this.tryChange(write, limits);
   }
 
   /** @param rowsAtOnce rows per commit; readers may see the first commits without the later ones */
@@ -202,7 +205,7 @@ export class StoreReplica {
     { lease, end, idleMs, isAtomic = false }: ChangeLimits,
     rowsAtOnce = Number.MAX_SAFE_INTEGER,
   ): Promise<Result> {
-    const leave = await this.ownTurn(end);
+    const leave = await this.ownTurn(end, run);
     let result: { result: Result } | { error: unknown } | undefined;
     let sent: Sent | undefined;
     try {
@@ -213,6 +216,7 @@ export class StoreReplica {
         const preserved = lease !== undefined ? "all" : this.isAmbiguous ? "none" : "others";
         const newest = await this.reader.migrate(t, preserved);
         this.isAmbiguous = lease === undefined;
+        if (isAtomic) this.unfinished = run;
         result = await settled(() => run(t, now));
         if (isAtomic && "error" in result) throw result.error;
         sent = await this.send(t, { newest, rowsAtOnce, at: now }, extend);
@@ -222,6 +226,7 @@ export class StoreReplica {
       await this.postgres.transaction(work, leftUntil(end), idleMs);
       if (sent !== undefined) this.recordSent(sent);
       this.isAmbiguous = false;
+      this.unfinished = undefined;
     } finally {
       leave();
     }
@@ -247,12 +252,13 @@ export class StoreReplica {
   }
 
   /** @throws {ChangeInProgressError} earlier changes have not finished */
-  private async ownTurn(end: number): Promise<() => void> {
+  private async ownTurn(end: number, run: unknown): Promise<() => void> {
     try {
       const leave = await this.turn.enter(0, { signal: AbortSignal.timeout(leftUntil(end)) });
-      if (leftUntil(end) >= changeMsMin) return leave;
+      const isBlocked = this.unfinished !== undefined && this.unfinished !== run;
+      if (leftUntil(end) >= changeMsMin && !isBlocked) return leave;
       leave();
-      throw new Error("too late");
+      throw new Error(isBlocked ? "unfinished" : "too late");
     } catch {
       throw new ChangeInProgressError(this.postgres.address, new Error("other changes are waiting"));
     }

@@ -32,7 +32,7 @@ import type { PersonWriter } from "../persons/person-writer.ts";
 import { PostgresPersonSource } from "../persons/postgres/person-source.ts";
 import { postgresPersonWriter, sweepPendingRows } from "../persons/postgres/person-writer.ts";
 import { PostgresPersonReader } from "../persons/postgres/reader.ts";
-import { RowStore, type RowStoreDeps } from "../persons/postgres/store.ts";
+import { assertRowsCurrent, RowStore, type RowStoreDeps } from "../persons/postgres/store.ts";
 import type { PersonSource } from "../persons/replica-source.ts";
 import type { PeopleStore } from "../persons/store.ts";
 import type { PersonCopies } from "./backend.ts";
@@ -113,7 +113,15 @@ export class SharedPeople {
     const lease = await postgres.untilDone(() => acquireLease(postgres, { node, holder }));
     await postgres.untilDone(() => copy.catchUp());
     const layout = await postgres.untilDone(() => readPersonsLayout(postgres));
-    return new SharedPeople(postgres, copy, lease, layout, callbacks);
+    const shared = new SharedPeople(postgres, copy, lease, layout, callbacks);
+    if (layout !== "rows" || lease === undefined) return shared;
+    try {
+      await postgres.untilDone(() => assertRowsCurrent(people, postgres));
+    } catch (error) {
+      await shared.release();
+      throw error;
+    }
+    return shared;
   }
 
   /** Whether this engine loads events. */

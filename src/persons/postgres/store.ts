@@ -6,9 +6,11 @@
 import type { Sql } from "postgres";
 import type { Postgres, Transaction } from "../../cluster/connection.ts";
 import type { Lane } from "../../journal/segment.ts";
+import { OperatorActionError } from "../../lib/errors.ts";
 import type { IdentityStep, IdentityStore, PeopleBatch } from "../batch.ts";
 import type { NewGroupType } from "../identity/group-rules.ts";
 import type { PeopleDb } from "../open.ts";
+import { laneCursors } from "../reader.ts";
 import type { SpikeSignal } from "../spikes/detector.ts";
 import type { StepPart } from "../step-input.ts";
 import { type OpenStep, type PeopleStore, stepCharactersMax, stepPersonsMax } from "../store.ts";
@@ -22,9 +24,32 @@ export interface RowStoreDeps {
   people: PeopleStore;
   /**
    * Commits the changes of the replicated file together with rows; retries until it is done. If `write` throws, nothing
-   * is committed.
+   * is committed, and no other changes of the file are committed before it is done.
    */
   commit(write: (t: Transaction) => Promise<void>): Promise<void>;
+}
+
+/** The rows lack entries that the replicated file has, and that may be deleted from the journal. */
+class PersonRowsBehindError extends OperatorActionError {
+  readonly code = "person_rows_behind";
+  override readonly hint = "Restore PostgreSQL from its last consistent backup.";
+  constructor(lane: Lane, has: number, known: number) {
+    super(
+      `The persons in PostgreSQL end at ${lane} entry ${has}, but entry ${known} was loaded: the tables were changed ` +
+        "or restored separately.",
+    );
+  }
+}
+
+/** @throws {PersonRowsBehindError} @throws {PostgresUnreachableError} */
+export async function assertRowsCurrent(people: PeopleDb, postgres: Postgres): Promise<void> {
+  const cursors = laneCursors(people);
+  const rows = await postgres.run(
+    (sql) =>
+      sql<{ lane: Lane; last: number }[]>`SELECT lane, last_seq::float8 AS last FROM flagkeep.person_cursor`,
+  );
+  for (const { lane, last } of rows)
+    if (last < cursors[lane]) throw new PersonRowsBehindError(lane, last, cursors[lane]);
 }
 
 export class RowStore implements IdentityStore {

@@ -1,0 +1,166 @@
+/** A step whose commit fails is applied completely or not at all, whatever else is committed before it is repeated. */
+
+import { afterAll, beforeAll, expect } from "bun:test";
+import { join } from "node:path";
+import { ChangeInProgressError, Postgres, PostgresUnreachableError } from "../../src/cluster/connection.ts";
+import { choosePersonsLayout } from "../../src/cluster/layout.ts";
+import { acquireLease, type Lease, releaseLease } from "../../src/cluster/lease.ts";
+import { migratePostgres } from "../../src/cluster/schema.ts";
+import { StoreReplica } from "../../src/cluster/store-replica.ts";
+import { SharedPeople } from "../../src/engine/cluster-persons.ts";
+import type { JournalItem } from "../../src/journal/entry.ts";
+import { parsePostgresUrl } from "../../src/lib/store-urls.ts";
+import type { IdentityStep } from "../../src/persons/batch.ts";
+import { openPeople, type PeopleDb, peopleStore } from "../../src/persons/open.ts";
+import { PostgresPersonReader } from "../../src/persons/postgres/reader.ts";
+import { RowStore, type RowStoreDeps } from "../../src/persons/postgres/store.ts";
+import { PeopleStore } from "../../src/persons/store.ts";
+import { set, spikeSettings } from "../persons/support.ts";
+import { hasPostgres, startPostgres, type TestPostgres, testWithPostgres } from "../support/postgres.ts";
+import { temporaryFolder } from "../support/server.ts";
+
+const test = testWithPostgres("commits of persons as rows");
+let server: TestPostgres;
+let databases = 0;
+
+if (hasPostgres) {
+  beforeAll(async () => {
+    server = await startPostgres();
+  }, 60_000);
+  afterAll(async () => await server[Symbol.asyncDispose]());
+}
+
+async function connect(): Promise<Postgres> {
+  databases += 1;
+  const address = parsePostgresUrl(await server.create(`commits_${databases}`))!;
+  const postgres = new Postgres(address, { connections: 4, name: "test" });
+  await migratePostgres(postgres);
+  await choosePersonsLayout(postgres, "rows");
+  return postgres;
+}
+
+/** An engine with a new replica, and the lease. */
+class TestEngine {
+  readonly store: RowStore;
+  /** Called when a step has written its rows. */
+  onWritten: () => void = () => undefined;
+
+  private constructor(
+    private readonly postgres: Postgres,
+    readonly copy: StoreReplica,
+    readonly lease: Lease,
+    private readonly db: PeopleDb,
+  ) {
+    const commit: RowStoreDeps["commit"] = async (write) => {
+      const writeAndCall = async (...args: Parameters<typeof write>) => {
+        await write(...args);
+        this.onWritten();
+      };
+      await postgres.untilDone(() => copy.commitWith(writeAndCall, lease));
+    };
+    this.store = new RowStore({ postgres, people: new PeopleStore(db, spikeSettings), commit });
+  }
+
+  static async start({ address }: Postgres): Promise<TestEngine> {
+    const postgres = new Postgres(address, { connections: 4, name: "test engine" });
+    const db = await openReplica(postgres);
+    const copy = StoreReplica.attach(db.$client, peopleStore, postgres);
+    const lease = await acquireLease(postgres, { node: crypto.randomUUID(), holder: crypto.randomUUID() });
+    await copy.catchUp();
+    return new TestEngine(postgres, copy, lease!, db);
+  }
+
+  async step(item: JournalItem): Promise<IdentityStep> {
+    const step = await this.store.start(item.historical ? "historical" : "realtime");
+    await step.add({ items: [item], duplicates: [] });
+    return step;
+  }
+
+  async kill(): Promise<void> {
+    await releaseLease(this.postgres, this.lease);
+    await this.postgres.close();
+    this.db.$client.close();
+  }
+}
+
+async function openReplica(postgres: Postgres): Promise<PeopleDb> {
+  const path = join(temporaryFolder(), "people.sqlite");
+  await StoreReplica.prepare(path, peopleStore, postgres);
+  return openPeople(path);
+}
+
+/** @returns the error */
+const commit = async (step: IdentityStep, seq: number) =>
+  Promise.resolve(step.commit(seq)).then(() => undefined, String);
+
+const plan = async (postgres: Postgres, distinctId: string) =>
+  (await new PostgresPersonReader(postgres).personByDistinctId(1, distinctId))?.properties.plan;
+
+test("after a failed commit of a step nothing is committed without its persons, and the next engine applies it", async () => {
+  const postgres = await connect();
+  const engine = await TestEngine.start(postgres);
+  const failed = Promise.withResolvers<void>();
+  engine.onWritten = () => {
+    failed.resolve();
+    throw new PostgresUnreachableError(postgres.address, new Error("on purpose"));
+  };
+  const items = [set("ann", { plan: "pro" }), set("kim", { plan: "free" }, { historical: true })];
+  const step = await engine.step(items[0]!);
+  const later = await engine.step(items[1]!);
+  const results = [commit(step, items[0]!.seq)];
+  await failed.promise;
+  // The other lane waits for the first one.
+  results.push(commit(later, items[1]!.seq));
+  const chore = await engine.copy.change(() => undefined, engine.lease).catch((error: unknown) => error);
+  expect(chore).toBeInstanceOf(ChangeInProgressError);
+  await engine.kill();
+  expect(await Promise.all(results)).toEqual([expect.any(String), expect.any(String)]);
+  const next = await TestEngine.start(postgres);
+  expect([next.store.cursor("realtime"), next.store.cursor("historical")]).toEqual([0, 0]);
+  for (const item of items) await (await next.step(item)).commit(item.seq);
+  expect([await plan(postgres, "ann"), await plan(postgres, "kim")]).toEqual(["pro", "free"]);
+  await next.kill();
+  await postgres.close();
+});
+
+test("a step whose commit fails once is committed by a retry, and other changes follow", async () => {
+  const postgres = await connect();
+  const engine = await TestEngine.start(postgres);
+  let failures = 0;
+  engine.onWritten = () => {
+    failures += 1;
+    if (failures === 1) throw new PostgresUnreachableError(postgres.address, new Error("on purpose"));
+  };
+  const item = set("ann", { plan: "pro" });
+  await (await engine.step(item)).commit(item.seq);
+  expect([failures, await plan(postgres, "ann")]).toEqual([2, "pro"]);
+  expect(await engine.copy.change(() => "changed", engine.lease)).toBe("changed");
+  await engine.kill();
+  await postgres.close();
+});
+
+test("an engine does not load behind rows that lack entries", async () => {
+  const postgres = await connect();
+  const engine = await TestEngine.start(postgres);
+  const item = set("ann", { plan: "pro" });
+  await (await engine.step(item)).commit(item.seq);
+  await engine.kill();
+  await postgres.run((sql) => sql`UPDATE flagkeep.person_cursor SET last_seq = 0`);
+  const ignore = () => undefined;
+  const callbacks = {
+    onUnavailable: ignore,
+    onAcquired: ignore,
+    onFree: ignore,
+    onPaused: ignore,
+    onFatal: ignore,
+  };
+  const address = { postgres: postgres.address, node: crypto.randomUUID() };
+  const db = await openReplica(postgres);
+  expect(await SharedPeople.open(db, address, callbacks).catch((error: unknown) => error)).toMatchObject({
+    code: "person_rows_behind",
+    message: expect.stringContaining(`end at realtime entry 0, but entry ${item.seq} was loaded`),
+  });
+  // The lease is free for a node that can load.
+  await (await TestEngine.start(postgres)).kill();
+  await postgres.close();
+});
