@@ -14,11 +14,8 @@ const longer: Readonly<Record<string, number>> = {
   "src/console/page/lib/api-types.ts": Number.POSITIVE_INFINITY,
   // A table with a row for each route.
   "test/accounts/authorization.test.ts": 520,
-  "test/operations/commands.test.ts": 520,
   // One server and its state serve all of their tests.
-  "test/acceptance/ingestion.test.ts": 500,
   "test/console/flags.test.ts": 600,
-  "test/sdk/provisioning.test.ts": 530,
 };
 
 /**

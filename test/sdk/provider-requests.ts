@@ -1,0 +1,102 @@
+/**
+ * The requests of PostHog's Terraform provider, in its order, and what it needs of each response. A tool that keeps a
+ * state fails when a response differs from what it wrote, when a member has another type than its client decodes, or when
+ * reading again shows a difference.
+ *
+ * Source: contract, management-api 9.
+ */
+
+import { afterAll, beforeAll, expect } from "bun:test";
+import { ServerProcess } from "../support/server.ts";
+
+export let server: ServerProcess;
+/** Starts a server for the tests of a file. */
+export function useServer(): void {
+  beforeAll(async () => {
+    server = await ServerProcess.start();
+  });
+  afterAll(() => server[Symbol.asyncDispose]());
+}
+
+export type Json = Record<string, unknown>;
+
+/** Its headers are the same for each request, also for one without a body. */
+export async function send(
+  method: string,
+  path: string,
+  body?: object,
+): Promise<{ status: number; body: Json }> {
+  const response = await fetch(server.url + path, {
+    method,
+    headers: {
+      Authorization: `Bearer ${server.initialized.personal_api_key}`,
+      "Content-Type": "application/json",
+      "User-Agent": "posthog/terraform-provider; version: test",
+    },
+    body: body && JSON.stringify(body),
+  });
+  const text = await response.text();
+  return { status: response.status, body: text === "" ? {} : JSON.parse(text) };
+}
+
+/** The response of a request that must succeed. */
+export async function done(method: string, path: string, body?: object): Promise<Json> {
+  const answer = await send(method, path, body);
+  if (answer.status >= 300)
+    throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+  return answer.body;
+}
+
+/** What a typed client decodes; every member may be null or absent, except those with `!`. */
+export type Shape = {
+  [member: string]: "int" | "int!" | "text" | "text!" | "bool" | "texts" | "ints" | "object" | Shape;
+};
+
+export function findProblems(value: Json, shape: Shape, path = "$"): string[] {
+  return Object.entries(shape).flatMap(([name, kind]) => {
+    const found = value[name];
+    const place = `${path}.${name}`;
+    if (found === null || found === undefined)
+      return String(kind).endsWith("!") ? [`${place} is missing`] : [];
+    if (typeof kind === "object") return findProblems(found as Json, kind, place);
+    return fits(found, kind.replace("!", "")) ? [] : [`${place} is ${JSON.stringify(found)}, not ${kind}`];
+  });
+}
+
+function fits(value: unknown, kind: string): boolean {
+  if (kind === "texts") return Array.isArray(value) && value.every((each) => typeof each === "string");
+  if (kind === "ints") return Array.isArray(value) && value.every((each) => Number.isInteger(each));
+  if (kind === "object") return typeof value === "object" && !Array.isArray(value);
+  if (kind === "int") return Number.isInteger(value);
+  return typeof value === (kind === "text" ? "string" : "boolean");
+}
+
+export interface Resource {
+  path: string;
+  shape: Shape;
+  /** Added to every change. */
+  always?: Json;
+  /** Members that are sent and not read back. */
+  writeOnly?: string[];
+}
+
+/** Sends a resource, and checks that the response and the next read both say what was sent. */
+export async function applied(
+  method: "POST" | "PATCH",
+  of: Resource,
+  id: unknown,
+  sent: Json,
+): Promise<Json> {
+  const path = method === "POST" ? of.path : `${of.path}${id}/`;
+  const answer = await done(method, path, { ...sent, ...of.always });
+  const read = await done("GET", `${of.path}${method === "POST" ? answer.id : id}/`);
+  for (const body of [answer, read]) {
+    expect(findProblems(body, of.shape)).toEqual([]);
+    for (const [name, value] of Object.entries({ ...sent, ...of.always })) {
+      if (of.writeOnly?.includes(name)) continue;
+      const found = name === "tags" ? [...(body.tags as string[])].sort() : body[name];
+      expect([name, found]).toEqual([name, name === "tags" ? [...(value as string[])].sort() : value]);
+    }
+  }
+  return read;
+}
