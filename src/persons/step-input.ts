@@ -46,6 +46,8 @@ export class StepInput {
   readonly deferred: DeferredPart[] = [];
   private readonly warnings: Warning[] = [];
   private readonly usage = new UsageTally();
+  /** Number of warnings before the deferred parts; undefined until they are applied. */
+  private deferredWarningsAt: number | undefined;
 
   /** @param cursor items up to it have no effect @param feed counts an event for spikes */
   constructor(
@@ -82,6 +84,12 @@ export class StepInput {
       for (const warning of applyToGroups(state.groups, event, operations)) this.warnings.push(warning);
     }
     for (; noted < personless.length; noted += 1) recordPersonless(state, personless[noted]!);
+  }
+
+  /** Applies deferred parts from the start: an earlier attempt to store the step has not counted. */
+  restartDeferred(): void {
+    this.deferredWarningsAt ??= this.warnings.length;
+    this.warnings.length = this.deferredWarningsAt;
   }
 
   /** Writes warnings and usage, in the step's transaction. */

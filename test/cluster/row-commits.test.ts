@@ -2,7 +2,12 @@
 
 import { afterAll, beforeAll, expect } from "bun:test";
 import { join } from "node:path";
-import { ChangeInProgressError, Postgres, PostgresUnreachableError } from "../../src/cluster/connection.ts";
+import {
+  ChangeInProgressError,
+  Postgres,
+  PostgresUnreachableError,
+  type Transaction,
+} from "../../src/cluster/connection.ts";
 import { choosePersonsLayout } from "../../src/cluster/layout.ts";
 import { acquireLease, type Lease, releaseLease } from "../../src/cluster/lease.ts";
 import { migratePostgres } from "../../src/cluster/schema.ts";
@@ -15,7 +20,7 @@ import { openPeople, type PeopleDb, peopleStore } from "../../src/persons/open.t
 import { PostgresPersonReader } from "../../src/persons/postgres/reader.ts";
 import { RowStore, type RowStoreDeps } from "../../src/persons/postgres/store.ts";
 import { PeopleStore } from "../../src/persons/store.ts";
-import { set, spikeSettings } from "../persons/support.ts";
+import { event, note, set, spikeSettings } from "../persons/support.ts";
 import { hasPostgres, startPostgres, type TestPostgres, testWithPostgres } from "../support/postgres.ts";
 import { temporaryFolder } from "../support/server.ts";
 
@@ -42,6 +47,8 @@ async function connect(): Promise<Postgres> {
 /** An engine with a new replica, and the lease. */
 class TestEngine {
   readonly store: RowStore;
+  /** Called with the SQL of each statement of a step. */
+  onStatement: (sql: string) => void = () => undefined;
   /** Called when a step has written its rows. */
   onWritten: () => void = () => undefined;
 
@@ -52,8 +59,12 @@ class TestEngine {
     private readonly db: PeopleDb,
   ) {
     const commit: RowStoreDeps["commit"] = async (write) => {
-      const writeAndCall = async (...args: Parameters<typeof write>) => {
-        await write(...args);
+      const writeAndCall = async (t: Transaction) => {
+        const apply: ProxyHandler<Transaction>["apply"] = (target, _, args) => {
+          if (Array.isArray(args[0])) this.onStatement(args[0].join("?"));
+          return Reflect.apply(target, undefined, args);
+        };
+        await write(new Proxy(t, { apply }));
         this.onWritten();
       };
       await postgres.untilDone(() => copy.commitWith(writeAndCall, lease));
@@ -70,10 +81,18 @@ class TestEngine {
     return new TestEngine(postgres, copy, lease!, db);
   }
 
-  async step(item: JournalItem): Promise<IdentityStep> {
-    const step = await this.store.start(item.historical ? "historical" : "realtime");
-    await step.add({ items: [item], duplicates: [] });
+  async step(...items: JournalItem[]): Promise<IdentityStep> {
+    const step = await this.store.start(items[0]!.historical ? "historical" : "realtime");
+    await step.add({ items, duplicates: [] });
     return step;
+  }
+
+  /** Ingestion warnings of all projects. */
+  get warningCount(): number {
+    const query = this.db.$client.query<{ count: number }, []>(
+      "SELECT sum(count) AS count FROM ingestion_warning",
+    );
+    return query.get()!.count;
   }
 
   async kill(): Promise<void> {
@@ -162,5 +181,22 @@ test("an engine does not load behind rows that lack entries", async () => {
   });
   // The lease is free for a node that can load.
   await (await TestEngine.start(postgres)).kill();
+  await postgres.close();
+});
+
+test("a step with a deletion that is repeated counts its warnings once", async () => {
+  const postgres = await connect();
+  const engine = await TestEngine.start(postgres);
+  let attempts = 0;
+  engine.onStatement = (sql) => {
+    if (!sql.includes("UPDATE flagkeep.person_cursor")) return;
+    attempts += 1;
+    if (attempts === 1) throw new PostgresUnreachableError(postgres.address, new Error("on purpose"));
+  };
+  const exception = () => event({ event: "$exception", properties: { $set: { plan: "pro" } } });
+  const items = [exception(), note({ kind: "person_deleted", details: { distinct_id: "kim" } }), exception()];
+  await (await engine.step(...items)).commit(items.at(-1)!.seq);
+  expect([attempts, engine.warningCount]).toEqual([2, 2]);
+  await engine.kill();
   await postgres.close();
 });

@@ -153,6 +153,7 @@ class RowStep implements IdentityStep {
     if (cursor!.last >= lastSeq) return [];
     await writeRows(t, state);
     const newTypes = [...state.groups.newTypes];
+    this.open.input.restartDeferred();
     const run: Run = (work) => work(t as unknown as Sql);
     for (const { deletion, part } of this.open.input.deferred) {
       await deletePerson(t, deletion);
