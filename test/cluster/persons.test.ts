@@ -3,15 +3,18 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { Postgres } from "../../src/cluster/connection.ts";
 import { migratePostgres } from "../../src/cluster/schema.ts";
+import type { JsonObject } from "../../src/lib/json/value.ts";
 import { parsePostgresUrl } from "../../src/lib/store-urls.ts";
 import { changeRange } from "../../src/persons/changes.ts";
 import { addCohortMembers } from "../../src/persons/cohort-members.ts";
 import { addHashKeyOverrides } from "../../src/persons/hash-key-overrides.ts";
 import { copyFromRows, copyToRows, rowTables } from "../../src/persons/postgres/copy.ts";
+import { deletePerson } from "../../src/persons/postgres/merge-rows.ts";
+import { postgresPersonWriter } from "../../src/persons/postgres/person-writer.ts";
 import { PostgresPersonReader } from "../../src/persons/postgres/reader.ts";
 import { propertiesJson } from "../../src/persons/property-key-sets.ts";
 import { personReaderConformance } from "../persons/person-reader-conformance.ts";
-import { alias, event, identify, set, TestPeople } from "../persons/support.ts";
+import { alias, event, identify, note, set, TestPeople } from "../persons/support.ts";
 import { hasPostgres, startPostgres, type TestPostgres } from "../support/postgres.ts";
 
 let server: TestPostgres;
@@ -73,7 +76,7 @@ if (hasPostgres) {
     );
     addCohortMembers(people.db, 1, 7, { distinctIds: ["p1", "p2"] });
     const overrides = { flagKeys: ["f", "g"], hashKey: "former", requestedMicros: 5 };
-    addHashKeyOverrides(people.db, 1, { distinctIds: ["p5", "nobody"], ...overrides });
+    addHashKeyOverrides(people.db, 1, { distinctIds: ["p5", "unknown"], ...overrides });
     const postgres = await open();
     await copyToRows(people.db, postgres);
     // A migration that was interrupted begins again.
@@ -87,6 +90,25 @@ if (hasPostgres) {
         sql`SELECT nextval('flagkeep.person_ids')::int AS id, (SELECT max(id) FROM flagkeep.person)::int AS last`,
     );
     expect(next!.id).toBeGreaterThan(next!.last);
+    await postgres.close();
+  });
+
+  test("persons are found by UUIDs in any spelling, and invalid ones are ignored", async () => {
+    using people = new TestPeople();
+    people.apply(set("ann", {}), set("kim", {}));
+    const postgres = await open();
+    await copyToRows(people.db, postgres);
+    const writer = postgresPersonWriter((run) => postgres.transaction((t) => run(t)));
+    const uuid = people.person("ann")!.uuid.toUpperCase();
+    await writer.addCohortMembers(1, 7, { uuids: [uuid, "invalid"] });
+    const reader = new PostgresPersonReader(postgres);
+    const members = await reader.cohortMembers(7);
+    expect(members.map(({ mainDistinctId }) => mainDistinctId)).toEqual(["ann"]);
+    const remove = (details: JsonObject) =>
+      postgres.transaction((t) => deletePerson(t, note({ kind: "person_deleted", details })));
+    await remove({ uuid, distinct_id: "other" });
+    await remove({ uuid: "invalid", distinct_id: "unknown" });
+    expect((await reader.personPage(1)).map(({ mainDistinctId }) => mainDistinctId)).toEqual(["kim"]);
     await postgres.close();
   });
 }

@@ -2,6 +2,7 @@
 
 import { formatList, type Transaction } from "../../cluster/connection.ts";
 import type { JournalNote } from "../../journal/entry.ts";
+import { canonicalUuid } from "../../lib/ids.ts";
 import { anonymousIdHash } from "../anonymous-ids.ts";
 import { pendingOverrideMicros } from "../hash-key-overrides.ts";
 import type { JoinedId, Person } from "../identity/persons-state.ts";
@@ -44,7 +45,7 @@ export async function moveOwnedRows(t: Transaction, folds: readonly { from: Pers
   return Object.assign(move, { owners });
 }
 
-/** @returns a function that moves the pending override of a joined ID to its person, and tells whether it had one */
+/** @returns a function that moves the pending override of a joined ID to its person, and returns whether it had one */
 export async function assignJoined(
   t: Transaction,
   joins: readonly JoinedId[],
@@ -81,7 +82,7 @@ export async function deletePerson(t: Transaction, { projectId, details }: Journ
   const [row] = await t<{ id: number; uuid: string }[]>`
     SELECT id::float8 AS id, uuid FROM (
       SELECT id, uuid, 1 AS place FROM flagkeep.person
-      WHERE project_id = ${projectId} AND uuid::text = ${String(details.uuid)}
+      WHERE project_id = ${projectId} AND uuid = ${canonicalUuid(String(details.uuid)) ?? null}::uuid
       UNION ALL
       SELECT p.id, p.uuid, 2 FROM flagkeep.distinct_id d JOIN flagkeep.person p ON p.id = d.person_id
       WHERE d.project_id = ${projectId} AND d.id_hash = ${toHash(String(details.distinct_id))}

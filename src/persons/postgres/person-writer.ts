@@ -1,6 +1,7 @@
 /** Changes of persons as rows in PostgreSQL that are no events: cohort memberships and hash keys. */
 
 import { formatList, type Transaction } from "../../cluster/connection.ts";
+import { canonicalUuid } from "../../lib/ids.ts";
 import type { PersonNames } from "../cohort-members.ts";
 import {
   type NewOverrides,
@@ -34,7 +35,7 @@ async function addMembers(
       ? t`SELECT person_id FROM flagkeep.distinct_id
           WHERE project_id = ${projectId} AND id_hash = ANY(${hashList(names.distinctIds)}::text::uuid[])`
       : t`SELECT id AS person_id FROM flagkeep.person
-          WHERE project_id = ${projectId} AND uuid::text = ANY(${formatList(names.uuids)}::text::text[])`;
+          WHERE project_id = ${projectId} AND uuid = ANY(${uuidList(names.uuids)}::text::uuid[])`;
   await t`
     WITH added AS (
       INSERT INTO flagkeep.cohort_member (cohort_id, person_id) SELECT ${cohortId}::int, person_id FROM (${named}) AS named
@@ -42,6 +43,9 @@ async function addMembers(
     INSERT INTO flagkeep.person_change (project_id, person_uuid, is_cached_only)
     SELECT p.project_id, p.uuid, true FROM added JOIN flagkeep.person p ON p.id = added.person_id`;
 }
+
+/** An array literal; without invalid ones, which no person has. */
+const uuidList = (uuids: readonly string[]) => formatList(uuids.flatMap((uuid) => canonicalUuid(uuid) ?? []));
 
 async function addOverrides(
   t: Transaction,
