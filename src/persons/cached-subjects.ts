@@ -14,6 +14,8 @@ const waitMsMax = 250;
 const entryMsMax = 30_000;
 /** The same of groups, whose changes are not announced. */
 const groupMsMax = 2_000;
+/** Reads in progress, of which some may wait for a connection. */
+export const readsMax = 1_000;
 /** Size of an entry without its strings. */
 const entryBytes = 256;
 
@@ -61,7 +63,10 @@ export interface CachedSubjectsOptions {
 export class CachedSubjects implements SubjectReader {
   /** Least recently used first. */
   private readonly entries = new Map<string, Entry>();
+  /** The newest read of each key. */
   private readonly reading = new Map<string, Read>();
+  /** Includes outdated reads that were repeated. */
+  private readCount = 0;
   private readonly keysByChange = new Map<string, Set<string>>();
   private bytes = 0;
   private hasOverrides = false;
@@ -86,6 +91,7 @@ export class CachedSubjects implements SubjectReader {
     );
   }
 
+  /** @returns the last known value if it cannot be read in time */
   hasHashKeyOverrides(): MaybePromise<boolean> {
     if (this.hasOverrides || this.options.isUnavailable()) return this.hasOverrides;
     const remember = (found: boolean) => {
@@ -93,7 +99,8 @@ export class CachedSubjects implements SubjectReader {
       return found;
     };
     const found = this.source.hasHashKeyOverrides();
-    return found instanceof Promise ? inTime(found.then(remember)) : remember(found);
+    if (!(found instanceof Promise)) return remember(found);
+    return inTime(found.then(remember)).catch(() => this.hasOverrides);
   }
 
   /**
@@ -172,17 +179,23 @@ export class CachedSubjects implements SubjectReader {
     return this.waitFor(this.readOnce(key, read), cached);
   }
 
-  /** One read at a time for each key; it fills the cache even if no request waits any more. */
+  /** One read at a time for each key, unless something changed since it started; it fills the cache even if no request waits any more. */
   private readOnce<Of extends Value>(key: string, read: () => Promise<Entry<Of>>): Promise<Entry<Of>> {
     const running = this.reading.get(key) as Read<Of> | undefined;
-    if (running !== undefined) return running.entry;
+    if (running !== undefined && !running.isOutdated) return running.entry;
+    if (this.readCount >= readsMax)
+      return Promise.reject(new SubjectUnavailableError(`${readsMax} reads are in progress`));
+    this.readCount += 1;
     const started: Read<Of> = {
       entry: read()
         .then((entry) => {
           if (!started.isOutdated) this.add(key, entry);
           return entry;
         })
-        .finally(() => this.reading.delete(key)),
+        .finally(() => {
+          this.readCount -= 1;
+          if (this.reading.get(key) === started) this.reading.delete(key);
+        }),
       isOutdated: false,
     };
     this.reading.set(key, started);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { CachedSubjects, SubjectUnavailableError } from "../../src/persons/cached-subjects.ts";
+import { CachedSubjects, readsMax, SubjectUnavailableError } from "../../src/persons/cached-subjects.ts";
 import type {
   PersonReader,
   StoredSubject,
@@ -16,7 +16,7 @@ class Remote implements SubjectReader {
   isHanging = false;
   isBroken = false;
   /** Called when a read has its result, before it is returned. */
-  onRead: (() => void) | undefined;
+  onRead: (() => void | Promise<void>) | undefined;
 
   constructor(private readonly people: TestPeople) {}
 
@@ -26,11 +26,12 @@ class Remote implements SubjectReader {
     if (this.isHanging) await new Promise(() => undefined);
     if (this.isBroken) throw new Error("The connection is lost.");
     const subject = new SqlitePersonReader(this.people.db).subject(query);
-    this.onRead?.();
+    await this.onRead?.();
     return subject;
   }
 
   async hasHashKeyOverrides(): Promise<boolean> {
+    if (this.isHanging) await new Promise(() => undefined);
     return true;
   }
 }
@@ -211,5 +212,49 @@ describe("the cache of subjects", () => {
     expect(await it.plan("ann").catch(String)).toContain("The connection is lost.");
     it.remote.isBroken = false;
     expect(await it.plan("ann")).toBe("pro");
+  });
+
+  test("a request after a change does not use a read that started before it", async () => {
+    using it = new Setup();
+    it.people.apply(set("ann", { plan: "pro" }));
+    const gate = Promise.withResolvers<void>();
+    const read = Promise.withResolvers<void>();
+    it.remote.onRead = () => {
+      it.remote.onRead = undefined;
+      read.resolve();
+      return gate.promise;
+    };
+    const before = it.plan("ann");
+    await read.promise;
+    it.people.apply(set("ann", { plan: "free" }));
+    it.cache.evictId(1, "ann");
+    expect(await it.plan("ann")).toBe("free");
+    gate.resolve();
+    expect(await before).toBe("pro");
+    expect(await it.plan("ann")).toBe("free");
+    expect(it.remote.queries).toHaveLength(2);
+  });
+
+  test("1,000 reads are in progress; others fail immediately, or use an old entry", async () => {
+    using it = new Setup();
+    it.people.apply(set("ann", { plan: "pro" }));
+    await it.plan("ann");
+    it.now += 30_000;
+    it.remote.isHanging = true;
+    const waiting = Array.from({ length: readsMax }, (_, n) => it.plan(`p${n}`).catch(() => "late"));
+    expect(await it.plan("one more").catch(String)).toContain(`${readsMax} reads are in progress`);
+    expect(await it.plan("ann")).toBe("pro");
+    expect(it.remote.queries).toHaveLength(1 + readsMax);
+    expect(new Set(await Promise.all(waiting))).toEqual(new Set(["late"]));
+  });
+
+  test("a slow check for overrides returns the last known value", async () => {
+    using it = new Setup();
+    it.remote.isHanging = true;
+    expect(await it.cache.hasHashKeyOverrides()).toBe(false);
+    it.remote.isHanging = false;
+    expect(await it.cache.hasHashKeyOverrides()).toBe(true);
+    it.remote.isHanging = true;
+    expect(it.cache.hasHashKeyOverrides()).toBe(true);
   });
 });

@@ -103,10 +103,18 @@ export class ContextReader {
     }
     const { hasOverrides } = this;
     if (typeof hasOverrides === "boolean") return hasOverrides;
-    return hasOverrides.then((found) => {
-      this.hasOverrides = found;
-      return found;
-    });
+    return hasOverrides.then(
+      (found) => {
+        this.hasOverrides = found;
+        return found;
+      },
+      (error) => {
+        // The next request checks again.
+        this.hasOverrides = false;
+        this.overridesCheckedAt = Number.NEGATIVE_INFINITY;
+        throw error;
+      },
+    );
   }
 }
 
