@@ -42,6 +42,8 @@ import { version } from "../version.ts";
 import { assertEventsUrl, assertNoLocalData, payloadKeyName } from "./local-data.ts";
 
 const connections = 8;
+/** Connections for persons as rows: reads by flag evaluation do not delay the journal. */
+const personConnections = 4;
 /** Timeout of changes with a waiting client, shorter than the connection timeout so that the client gets an error. */
 const changeMs = 10_000;
 /** Polling interval, which covers notifications missed while disconnected. */
@@ -64,6 +66,7 @@ export class ClusterNode implements SharedState {
   private readonly chores: PeriodicTasks;
   /** Undefined if persons are in this node's replica. */
   readonly persons: NodePersonReader | undefined;
+  private readonly personPool: Postgres | undefined;
   /** Called when another node is no longer alive. */
   onNodeStopped: () => void = () => undefined;
 
@@ -73,13 +76,19 @@ export class ClusterNode implements SharedState {
     private readonly log: Log,
     { layout, cacheBytes }: { layout: PersonsLayout; cacheBytes: number },
   ) {
-    if (layout === "rows")
-      this.persons = new NodePersonReader(postgres, {
+    if (layout === "rows") {
+      const settings = { connections: personConnections, name: "persons" };
+      let isUnavailable = false;
+      this.personPool = new Postgres(address, settings, (reason) => {
+        isUnavailable = reason !== null;
+      });
+      this.persons = new NodePersonReader(this.personPool, {
         cacheBytes,
-        isUnavailable: () => this.problem !== null,
+        isUnavailable: () => isUnavailable || this.problem !== null,
         onError: (error) =>
           log.debug({ error: String(error) }, "failed to read changes of persons; retrying"),
       });
+    }
     this.node = { id: crypto.randomUUID(), name: hostname(), version };
     this.living = [this.node];
     this.chores = new PeriodicTasks((error) =>
@@ -247,7 +256,7 @@ export class ClusterNode implements SharedState {
     this.persons?.stop();
     await this.settle().catch(() => undefined);
     await markStopped(this.postgres, this.id).catch(() => undefined);
-    await this.postgres.close();
+    await Promise.all([this.postgres.close(), this.personPool?.close()]);
   }
 
   private async recordLife(): Promise<void> {
