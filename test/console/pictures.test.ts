@@ -10,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
+import { messages } from "../../src/console/page/messages/index.ts";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
 import { ServerProcess, until } from "../support/server.ts";
 import { shopEvents, shopFlags } from "../support/shop.ts";
@@ -178,7 +179,9 @@ async function settled(page: Page): Promise<Buffer> {
   });
   let last = await page.screenshot();
   await until(async () => {
-    const isLoading = (await page.locator(".skeleton").count()) > 0;
+    // A count replaces a shorter text and may wrap: what is below moves.
+    const loading = page.locator(".skeleton").or(page.getByText(messages.flag.counting));
+    const isLoading = (await loading.count()) > 0;
     const next = await page.screenshot();
     const isSame = !isLoading && next.equals(last);
     last = next;
