@@ -280,7 +280,8 @@ function ProposalCount({ path }: { path: string }) {
             { signal },
           ),
           isOperator.value && !isStartDone.value
-            ? request<Backups>("/api/instance/backups/", { signal })
+            ? // Without it the count is still shown.
+              request<Backups>("/api/instance/backups/", { signal }).catch(() => undefined)
             : undefined,
         ]),
       )
