@@ -24,7 +24,8 @@ FROM events e WHERE ${recent.join(" AND ")} GROUP BY ALL`;
     (signal) => request(inProject("query/"), { method: "POST", body: { query: statement }, signal }),
     isLive ? refreshMs : undefined,
   );
-  const minutes = fillMinutes(found.data?.rows ?? [], found.data ? found.readAt : Date.now());
+  if (found.data === undefined) return found.failure ? <p class="muted">{w.minutesUnavailable}</p> : null;
+  const minutes = fillMinutes(found.data.rows, found.readAt);
   const most = Math.max(1, ...minutes.map(({ events }) => events));
   const total = minutes.reduce((sum, { events }) => sum + events, 0);
   const summary = w.minutesSummary(total, minutesShown);
@@ -37,7 +38,7 @@ FROM events e WHERE ${recent.join(" AND ")} GROUP BY ALL`;
           </span>
         ))}
       </div>
-      <figcaption class="muted">{found.data ? summary : w.minutes}</figcaption>
+      <figcaption class="muted">{summary}</figcaption>
     </figure>
   );
 }

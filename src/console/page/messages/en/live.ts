@@ -14,6 +14,7 @@ export const live = {
   minutesSummary: (count: number, minutes: number) =>
     `${counted(count, "event", "events")} in the last ${counted(minutes, "minute", "minutes")}`,
   minute: (time: string, count: number) => `${time}: ${counted(count, "event", "events")}`,
+  minutesUnavailable: "Events per minute are unavailable.",
   goOn: "Resume",
   perSecond: (rate: string) => `${rate} events/s`,
   waitingBehind: (count: number) => counted(count, "event since", "events since"),
