@@ -27,6 +27,8 @@ test.each([
   ["a moved choice", ["Paid", "x", "Free"], ["Bezahlt", "", "Kostenlos"]],
   ["a removed choice", ["Paid"], ["Bezahlt"]],
   ["a changed choice", ["Free!", "Paid"], ["Kostenlos", "Bezahlt"]],
+  ["exchanged choices", ["Paid", "Free"], ["Bezahlt", "Kostenlos"]],
+  ["a choice that equals another one while it is typed", ["Paid", "Paid"], ["Kostenlos", "Bezahlt"]],
 ])("translations follow %s", (_name, choices, translated) => {
   expect(getChoices(withChoices(plans, choices))).toEqual(translated);
 });

@@ -78,8 +78,12 @@ export function translate(draft: SurveyDraft, language: string): SurveyDraft {
 export function withChoices(question: Question, choices: string[]): Question {
   const before = question.choices ?? [];
   return mapTranslations({ ...question, choices }, (translated) =>
-    choices.map((choice, place) => {
-      const former = before.length === choices.length ? place : before.indexOf(choice);
+    choices.map((choice, position) => {
+      const found = before.indexOf(choice);
+      const isMoved = found !== -1 && choices[found] !== choice;
+      // A choice with a new text, even one that equals another choice while it is typed, is where it was.
+      const isEdited = !isMoved && before.length === choices.length;
+      const former = isEdited || before[position] === choice ? position : found;
       return (former === -1 ? undefined : (translated[former] as string | undefined)) ?? "";
     }),
   );
