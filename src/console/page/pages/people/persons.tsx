@@ -1,5 +1,6 @@
 /** Persons, and groups of each type, searched by the server. */
 
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { ColumnChooser, useChosenColumns } from "../../components/chosen-columns.tsx";
 import { useGroupTypes } from "../../components/conditions.tsx";
@@ -51,38 +52,57 @@ function getCountry(person: Person): string {
 
 /** What persons did lately. */
 interface Recent {
-  last: string;
+  /** Undefined: not lately. */
+  last: string | undefined;
   events: number;
 }
 
 const recentDays = 30;
 
-/** When each of the persons was last seen, and how many events they sent; undefined while unknown. */
-function useRecent(persons: readonly Person[]): ReadonlyMap<string, Recent> | undefined {
+/** Undefined: not read yet; null: cannot be read. */
+type RecentOf = (uuid: string) => Recent | undefined | null;
+
+const noEvents: Recent = { last: undefined, events: 0 };
+
+/** When each of the persons was last seen, and how many events they sent. */
+function useRecent(persons: readonly Person[]): RecentOf {
   const ids = persons.map(({ uuid }) => quoted(uuid)).join(", ");
   const statement = `SELECT e.person_id AS id, max(e.timestamp) AS last, count(*)::INTEGER AS events FROM events e
 WHERE e.timestamp >= now() - INTERVAL ${recentDays} DAY AND e.person_id IN (${ids}) GROUP BY ALL`;
-  const { data } = useBackgroundResource<{ rows: ({ id: string } & Recent)[] }>(
+  // The data of other persons stays until that of these is read.
+  const { data, failure } = useBackgroundResource<ReadonlyMap<string, Recent>>(
     persons.length === 0 ? null : `recent ${project.value?.id} ${ids}`,
-    (signal) =>
-      request(inProject("query/"), {
+    async (signal) => {
+      const { rows } = await request<{ rows: ({ id: string } & Recent)[] }>(inProject("query/"), {
         method: "POST",
         body: { query: statement, limit: persons.length },
         signal,
-      }),
+      });
+      const found = new Map(rows.map(({ id, ...recent }) => [id, recent]));
+      return new Map(persons.map(({ uuid }) => [uuid, found.get(uuid) ?? noEvents]));
+    },
   );
-  return data && new Map(data.rows.map(({ id, ...recent }) => [id, recent]));
+  return (uuid) => data?.get(uuid) ?? (failure && null);
 }
 
-function LastSeen({ recent }: { recent: Recent | undefined }) {
-  return recent === undefined ? (
+function LastSeen({ recent }: { recent: Recent }) {
+  return recent.last === undefined ? (
     <span class="muted">{w.notLately}</span>
   ) : (
     <RelativeTime at={toUtc(recent.last)} />
   );
 }
 
-function getColumns(recent: ReadonlyMap<string, Recent> | undefined): Column<Person>[] {
+/** A figure of what a person did lately. */
+function showRecent(
+  recent: ReturnType<RecentOf>,
+  show: (recent: Recent) => ComponentChildren,
+): ComponentChildren {
+  if (recent === undefined) return "";
+  return recent === null ? "–" : show(recent);
+}
+
+function getColumns(recentOf: RecentOf): Column<Person>[] {
   const name = (person: Person) => person.name || person.distinct_ids[0] || person.uuid;
   return [
     {
@@ -110,7 +130,7 @@ function getColumns(recent: ReadonlyMap<string, Recent> | undefined): Column<Per
       id: "lastSeen",
       title: w.columns.lastSeen,
       width: "8rem",
-      cell: ({ uuid }) => (recent === undefined ? "" : <LastSeen recent={recent.get(uuid)} />),
+      cell: ({ uuid }) => showRecent(recentOf(uuid), (recent) => <LastSeen recent={recent} />),
     },
     {
       id: "events",
@@ -118,7 +138,7 @@ function getColumns(recent: ReadonlyMap<string, Recent> | undefined): Column<Per
       width: "6.5rem",
       isNumber: true,
       isWideOnly: true,
-      cell: ({ uuid }) => (recent === undefined ? "" : number(recent.get(uuid)?.events ?? 0)),
+      cell: ({ uuid }) => showRecent(recentOf(uuid), ({ events }) => number(events)),
     },
     {
       id: "referrer",
