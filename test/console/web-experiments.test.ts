@@ -31,6 +31,10 @@ describe.skipIf(chromiumPath === undefined)("web experiments", () => {
     await page.getByRole("button", { name: "Save and continue" }).click();
 
     await page.getByText("The control shows the pages as they are.").waitFor();
+    const key = page.getByLabel("Variant key").nth(1);
+    await key.fill("control");
+    await page.getByText("Variant keys must be unique.").waitFor();
+    await key.fill("test");
     const test = page.getByRole("region", { name: "test", exact: true });
     await test.getByLabel("CSS selector").fill("h1");
     await test.getByLabel("Text", { exact: true }).fill("<i>Sale</i>");

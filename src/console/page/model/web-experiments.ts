@@ -14,6 +14,12 @@ export interface Transform {
   css?: string;
 }
 
+/** A change in the editor. */
+export interface EditedTransform extends Transform {
+  /** The typed text while the content stays unchanged: choosing another kind shows it again. */
+  unused?: string;
+}
+
 export const utmNames = ["utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content"] as const;
 
 export interface WebConditions {
@@ -31,8 +37,10 @@ interface SentVariant {
 
 export interface WebVariant {
   key: string;
+  /** Known by this, not by the key: another key may equal the control's while it is typed. */
+  isControl: boolean;
   rollout_percentage: number;
-  transforms: Transform[];
+  transforms: EditedTransform[];
   conditions: WebConditions;
 }
 
@@ -44,16 +52,17 @@ export interface WebExperiment {
 }
 
 /** Shows the pages as they are; the API requires it. */
-export const controlKey = "control";
+const controlKey = "control";
 
 export const webExperimentPath = (id: number) => inProject(`web_experiments/${id}/`);
 
-export const freshTransform = (): Transform => ({ selector: "", text: "" });
+export const freshTransform = (): EditedTransform => ({ selector: "", text: "" });
 
 /** Variants in order; each but the control has at least one change to fill in. */
 export const readWebVariants = ({ variants }: WebExperiment): WebVariant[] =>
   Object.entries(variants).map(([key, { rollout_percentage, transforms = [], conditions = {} }]) => ({
     key,
+    isControl: key === controlKey,
     rollout_percentage,
     transforms: transforms.length > 0 || key === controlKey ? transforms : [freshTransform()],
     conditions,
@@ -74,25 +83,33 @@ function toSentConditions({ url, urlMatchType, utm = {} }: WebConditions): WebCo
 }
 
 export const changeWebExperiment = (id: number, variants: readonly WebVariant[]): Promise<WebExperiment> =>
-  request(webExperimentPath(id), {
-    method: "PATCH",
-    body: { variants: Object.fromEntries(variants.map((one) => [one.key.trim(), toSent(one)])) },
-  });
+  request(webExperimentPath(id), { method: "PATCH", body: { variants: toSentVariants(variants) } });
 
-function toSent({ key, rollout_percentage, transforms, conditions }: WebVariant): SentVariant {
-  if (key === controlKey) return { rollout_percentage };
+/** @param variants with unique keys */
+export const toSentVariants = (variants: readonly WebVariant[]): Record<string, SentVariant> =>
+  Object.fromEntries(variants.map((one) => [one.key.trim(), toSent(one)]));
+
+function toSent({ isControl, rollout_percentage, transforms, conditions }: WebVariant): SentVariant {
+  // Other clients may store changes of the control.
+  if (isControl) return { rollout_percentage, ...(transforms.length > 0 ? { transforms, conditions } : {}) };
   return {
     rollout_percentage,
-    transforms: transforms.map(({ css, ...content }) => ({ ...content, ...(isFilled(css) ? { css } : {}) })),
+    transforms: transforms.map(({ css, unused: _, ...content }) => ({
+      ...content,
+      ...(isFilled(css) ? { css } : {}),
+    })),
     conditions: toSentConditions(conditions),
   };
 }
 
 /** Without content, only the style of the elements changes. */
-export function withContent(transform: Transform, kind: ContentKind, value: string): Transform {
-  const { text: _, html: __, ...rest } = transform;
-  return kind === "none" ? rest : { ...rest, [kind]: value };
+export function withContent(transform: EditedTransform, kind: ContentKind, value: string): EditedTransform {
+  const { text: _, html: __, unused: ___, ...rest } = transform;
+  return { ...rest, [kind === "none" ? "unused" : kind]: value };
 }
+
+/** The typed text, whether or not it is used. */
+export const getContent = ({ text, html, unused }: EditedTransform): string => html ?? text ?? unused ?? "";
 
 export const getContentKind = ({ text, html }: Transform): ContentKind =>
   html !== undefined ? "html" : text !== undefined ? "text" : "none";

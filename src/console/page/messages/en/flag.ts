@@ -132,6 +132,7 @@ export const flag = {
   addVariant: "Add variant",
   removeVariant: "Remove variant",
   variantKeyWrong: "Each variant needs a key of its own.",
+  variantKeysNotUnique: "Variant keys must be unique.",
   spread: "Distribute evenly",
   sum: (sum: string) => `Total ${sum}%`,
   shareWrong: "A number from 0 to 100.",

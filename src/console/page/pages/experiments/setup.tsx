@@ -79,7 +79,7 @@ export function ExperimentSetup() {
         {(data) => {
           const props = { experiment: data, rejection: getRejection(data), onDone: done };
           // A step starts with what is stored.
-          const key = `${step} ${data.version}`;
+          const key = `${step} ${data.id} ${data.version}`;
           switch (step) {
             case "hypothesis":
               return <Hypothesis key={key} {...props} />;

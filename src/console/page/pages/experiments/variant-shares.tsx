@@ -16,8 +16,9 @@ const w = lazyMessages.experiments;
 const v = messages.flag;
 const variantsMax = 20;
 
-/** Why the percentages cannot be saved. */
-export function getShareProblem(variants: readonly Variant[]): string | undefined {
+/** Why the variants cannot be saved. */
+export function getVariantProblem(variants: readonly Variant[]): string | undefined {
+  if (new Set(variants.map(({ key }) => key.trim())).size < variants.length) return v.variantKeysNotUnique;
   const sum = variants.reduce((total, { rollout_percentage: share }) => total + share, 0);
   return Math.abs(sum - 100) < 0.001 ? undefined : v.sumWrong(decimal(sum));
 }
@@ -26,18 +27,18 @@ export function getShareProblem(variants: readonly Variant[]): string | undefine
 export function ShareRows<Of extends Variant>({
   variants,
   isFixed,
-  fixedKey,
+  isRowFixed = () => false,
   fresh,
   onChange,
 }: {
   variants: readonly Of[];
   isFixed: boolean;
-  /** This variant is neither renamed nor removed. */
-  fixedKey?: string;
+  /** Whether this variant can neither be renamed nor removed. */
+  isRowFixed?: (variant: Of) => boolean;
   fresh: (key: string) => Of;
   onChange: (variants: Of[]) => void;
 }) {
-  const problem = getShareProblem(variants);
+  const problem = getVariantProblem(variants);
   const put = (place: number, changed: Partial<Variant>) =>
     onChange(variants.map((one, index) => (index === place ? { ...one, ...changed } : one)));
   const spread = (all: readonly Of[]) => {
@@ -60,7 +61,7 @@ export function ShareRows<Of extends Variant>({
             isLabelHidden={place > 0}
             value={variant.key}
             isRequired
-            isDisabled={isFixed || variant.key === fixedKey}
+            isDisabled={isFixed || isRowFixed(variant)}
             onInput={(key) => put(place, { key })}
           />
           <ShareField
@@ -73,7 +74,7 @@ export function ShareRows<Of extends Variant>({
             kind="quiet"
             icon="trash"
             label={`${v.removeVariant}: ${variant.key}`}
-            isDisabled={variants.length <= 2 || isFixed || variant.key === fixedKey}
+            isDisabled={variants.length <= 2 || isFixed || isRowFixed(variant)}
             onClick={() => spread(variants.filter((_, index) => index !== place))}
           />
         </div>
@@ -101,7 +102,7 @@ export function VariantShares({ experiment, rejection, onDone }: StepProps) {
   const baseline = keys.includes(chosen) ? chosen : (keys.find((key) => key === "control") ?? keys[0] ?? "");
   const isFixed = experiment.status !== "draft";
   const send = async () => {
-    if (getShareProblem(variants) !== undefined && !isFixed) return false;
+    if (getVariantProblem(variants) !== undefined && !isFixed) return false;
     const sent = variants.map((one, place) => ({ ...one, key: keys[place]! }));
     const after = await changeExperiment(experiment.id, {
       ...(isFixed ? {} : { parameters: { feature_flag_variants: sent } }),

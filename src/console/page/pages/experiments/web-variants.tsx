@@ -14,11 +14,11 @@ import { type Experiment, experimentPath, type StepProps } from "../../model/exp
 import {
   type ContentKind,
   changeWebExperiment,
-  controlKey,
+  type EditedTransform,
   freshTransform,
+  getContent,
   getContentKind,
   readWebVariants,
-  type Transform,
   utmNames,
   type WebConditions,
   type WebExperiment,
@@ -26,7 +26,7 @@ import {
   webExperimentPath,
   withContent,
 } from "../../model/web-experiments.ts";
-import { getShareProblem, ShareRows } from "./variant-shares.tsx";
+import { getVariantProblem, ShareRows } from "./variant-shares.tsx";
 
 const w = lazyMessages.webExperiments;
 const e = lazyMessages.experiments;
@@ -39,7 +39,15 @@ export function WebVariants(props: StepProps) {
   );
   return (
     <Content of={found}>
-      {(data) => <VariantsForm {...props} start={readWebVariants(data)} onChanged={found.replace} />}
+      {(data) => (
+        <VariantsForm
+          // The form starts again with data that was read meanwhile.
+          key={JSON.stringify(data.variants)}
+          {...props}
+          start={readWebVariants(data)}
+          onChanged={found.replace}
+        />
+      )}
     </Content>
   );
 }
@@ -57,7 +65,7 @@ function VariantsForm({
   const put = (place: number, changed: Partial<WebVariant>) =>
     setVariants(variants.map((one, index) => (index === place ? { ...one, ...changed } : one)));
   const send = async () => {
-    if (getShareProblem(variants) !== undefined && !isFixed) return false;
+    if (getVariantProblem(variants) !== undefined && !isFixed) return false;
     onChanged(await changeWebExperiment(id, variants));
     onDone(await request<Experiment>(experimentPath(id)));
     return true;
@@ -77,9 +85,10 @@ function VariantsForm({
           <ShareRows
             variants={variants}
             isFixed={isFixed}
-            fixedKey={controlKey}
+            isRowFixed={({ isControl }) => isControl}
             fresh={(key) => ({
               key,
+              isControl: false,
               rollout_percentage: 0,
               transforms: [freshTransform()],
               conditions: {},
@@ -89,7 +98,7 @@ function VariantsForm({
         </section>
         {variants.map(
           (variant, place) =>
-            variant.key !== controlKey && (
+            !variant.isControl && (
               <VariantChanges
                 key={place}
                 experimentId={status === "running" ? id : undefined}
@@ -160,14 +169,14 @@ function TransformFields({
   onChange,
   onRemove,
 }: {
-  transform: Transform;
+  transform: EditedTransform;
   place: number;
   isOnly: boolean;
-  onChange: (transform: Transform) => void;
+  onChange: (transform: EditedTransform) => void;
   onRemove: () => void;
 }) {
   const kind = getContentKind(transform);
-  const content = transform.html ?? transform.text ?? "";
+  const content = getContent(transform);
   return (
     <fieldset class="source stack">
       <legend class="unseen">{w.change(place + 1)}</legend>
