@@ -110,7 +110,9 @@ describe.skipIf(chromiumPath === undefined)("surveys", () => {
     await page.goto("/console/surveys?status=running");
     await page.getByText("No survey matches.").waitFor();
     await page.goto("/console/surveys");
-    await page.getByRole("table", { name: "Surveys" }).getByText("100%").waitFor();
+    const row = page.getByRole("table", { name: "Surveys" }).getByRole("row").nth(1);
+    const responses = row.getByRole("cell").nth(2).filter({ hasText: /^1$/ });
+    await responses.waitFor();
     await looksRight(page);
     const remove = async () => {
       await page.getByRole("link", { name: "<i>Feedback</i>" }).click();
@@ -121,7 +123,7 @@ describe.skipIf(chromiumPath === undefined)("surveys", () => {
     await remove();
     // With its responses.
     await page.getByRole("button", { name: "Undo" }).click();
-    await page.getByRole("table", { name: "Surveys" }).getByText("100%").waitFor();
+    await responses.waitFor();
     const restored = await (await server.api(`/api/projects/1/surveys/${stored.id}/`)).json();
     expect(restored).toMatchObject({ status: "completed", responses_limit: 100 });
     await remove();
@@ -145,6 +147,44 @@ describe.skipIf(chromiumPath === undefined)("surveys", () => {
     expect(await question.inputValue()).toBe("");
     expect(errors).toEqual([]);
     await context.close();
+  });
+
+  test("an unsaved draft says that the survey was changed, and ends with the session", async () => {
+    const { server } = owner;
+    const { page, context, errors } = await owner.open();
+    const created = await server.api("/api/projects/1/surveys/", {
+      method: "POST",
+      body: { name: "Shared", type: "popover", questions: [{ type: "open", question: "Why?" }] },
+    });
+    const path = `/api/projects/1/surveys/${(await created.json()).id}/`;
+    await page.goto("/console/surveys");
+    const open = () => page.getByRole("link", { name: "Shared" }).click();
+    const leave = () => page.getByRole("link", { name: "Surveys", exact: true }).first().click();
+    const description = page.getByLabel("Internal description");
+    await open();
+    await description.fill("Mine");
+    await leave();
+    await server.api(path, { method: "PATCH", body: { description: "Theirs" } });
+    await open();
+    await page.getByText("This survey was changed by someone else.").waitFor();
+    expect(await description.inputValue()).toBe("Mine");
+    await page.getByRole("button", { name: "Save", exact: true }).click();
+    await page.getByText("Unsaved changes").waitFor({ state: "detached" });
+    expect(await page.getByText("This survey was changed by someone else.").count()).toBe(0);
+    expect((await (await server.api(path)).json()).description).toBe("Mine");
+
+    // Leaving the console asks while there is a draft, also on other pages.
+    await description.fill("Mine again");
+    await leave();
+    const asks = () => page.evaluate(() => !dispatchEvent(new Event("beforeunload", { cancelable: true })));
+    expect(await asks()).toBe(true);
+    await page.getByRole("button", { name: "Your account" }).click();
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByRole("heading", { name: "Sign in" }).waitFor();
+    expect(await asks()).toBe(false);
+    expect(errors).toEqual([]);
+    await context.close();
+    await server.api(path, { method: "DELETE" });
   });
 
   test("the audience, and the button that opens the survey", async () => {

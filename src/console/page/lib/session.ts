@@ -8,6 +8,7 @@ import { forgetVisits } from "./recent.ts";
 import { clearResourceCache } from "./resource.ts";
 import { sessionPath } from "./server.ts";
 import { readPreference, savePreference } from "./storage.ts";
+import { clearUnsaved } from "./unsaved-drafts.ts";
 
 const levels = { member: 1, admin: 8, owner: 15 } as const;
 
@@ -100,6 +101,7 @@ signInAgain.ask = async () => {
 export function clearSession(failure?: ApiError): void {
   clearResourceCache();
   forgetVisits();
+  clearUnsaved();
   session.value = { state: "out", ...(failure ? { failure } : {}) };
   sessionExpired.peek()?.(false);
 }

@@ -5,6 +5,7 @@ import { Field, Select } from "../../components/fields.tsx";
 import { Form } from "../../components/form.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { useAddress } from "../../lib/router.ts";
+import { readUnsaved, writeUnsaved } from "../../lib/unsaved-drafts.ts";
 import { lazyMessages } from "../../messages/later.ts";
 import type { Filters } from "../../model/flags.ts";
 import { getLanguages, translate, withCompleteChoices } from "../../model/survey-translations.ts";
@@ -18,38 +19,50 @@ import { QuestionList } from "./question-list.tsx";
 const w = lazyMessages.surveys;
 const questionsMax = 50;
 
-interface Unsaved {
+interface Edited {
   draft: SurveyDraft;
   filters: Filters | null;
 }
-/** By survey, until the console is closed. */
-const unsaved = new Map<string, Unsaved>();
 
-export function SurveyEditor({
-  place,
+interface Unsaved extends Edited {
+  /** Of what was stored when the draft was started. */
+  base: string;
+}
+
+export function SurveyEditor<Saved>({
+  draftKey,
+  base,
   start,
   targeting = null,
   action,
   onSave,
+  onSaved,
 }: {
-  /** What is edited: the survey as it was read, or a new one. */
-  place: string;
+  /** Of the unsaved draft. */
+  draftKey: string;
+  /** Identifies what is stored: an unsaved draft with another base conflicts with it. */
+  base: string;
   start: SurveyDraft;
   /** Filters of the targeting flag. */
   targeting?: Filters | null;
   action: string;
-  onSave: (body: Record<string, unknown>) => Promise<unknown>;
+  onSave: (body: Record<string, unknown>) => Promise<Saved>;
+  onSaved: (saved: Saved) => void;
 }) {
-  const stored: Unsaved = { draft: start, filters: targeting };
-  const [current, setCurrent] = useState(unsaved.get(place) ?? stored);
+  const stored: Edited = { draft: start, filters: targeting };
+  const [unsaved] = useState(() => readUnsaved<Unsaved>(draftKey));
+  const [current, setCurrent] = useState<Edited>(() =>
+    unsaved === undefined ? stored : { draft: unsaved.draft, filters: unsaved.filters },
+  );
+  const [startedOn, setStartedOn] = useState(unsaved?.base ?? base);
+  const discard = () => {
+    setCurrent(stored);
+    setStartedOn(base);
+  };
   const { draft, filters } = current;
   const isChanged = JSON.stringify(current) !== JSON.stringify(stored);
   useEffect(() => {
-    if (!isChanged) return void unsaved.delete(place);
-    unsaved.set(place, current);
-    const onLeave = (event: BeforeUnloadEvent) => event.preventDefault();
-    addEventListener("beforeunload", onLeave);
-    return () => removeEventListener("beforeunload", onLeave);
+    writeUnsaved(draftKey, isChanged ? { ...current, base: startedOn } : undefined);
   }, [current]);
   const setDraft = (changed: SurveyDraft) => setCurrent((before) => ({ ...before, draft: changed }));
   const { query, set: setAddress } = useAddress();
@@ -60,14 +73,16 @@ export function SurveyEditor({
   const send = async () => {
     const isTargeted = (filters?.groups?.[0]?.properties ?? []).length > 0;
     const changed = JSON.stringify(filters) !== JSON.stringify(targeting);
-    // The page itself says what was done.
-    await onSave({
+    const saved = await onSave({
       ...draft,
       name: draft.name.trim(),
       questions: questions.map(withCompleteChoices),
       ...(!changed ? {} : isTargeted ? { targeting_flag_filters: filters } : { remove_targeting_flag: true }),
     });
-    unsaved.delete(place);
+    // Before the page shows what is stored now: that draft would conflict with it.
+    writeUnsaved(draftKey, undefined);
+    onSaved(saved);
+    // The page itself says what was done.
     return false;
   };
   return (
@@ -75,6 +90,11 @@ export function SurveyEditor({
       {(errorOf) => (
         <div class="release">
           <div class="stack">
+            {isChanged && startedOn !== base && (
+              <p class="bar warn" role="alert">
+                {w.conflict}
+              </p>
+            )}
             <section class="card stack">
               <Field
                 label={w.name}
@@ -137,7 +157,7 @@ export function SurveyEditor({
             {isChanged && (
               <p class="row apart">
                 <span class="muted">{w.unsaved}</span>
-                <Button kind="quiet" onClick={() => setCurrent(stored)}>
+                <Button kind="quiet" onClick={discard}>
                   {w.discard}
                 </Button>
               </p>

@@ -33,19 +33,21 @@ const w = lazyMessages.surveys;
 const nameMax = 400;
 type Tab = keyof typeof w.tabs;
 
+/** What the editor changes, as it is stored. */
+const getBase = (survey: Survey) => JSON.stringify([getDraft(survey), survey.targeting_flag?.filters]);
+
 export function NewSurvey() {
   const { go } = useAddress();
   const [start] = useState(freshSurvey);
   return (
     <Page title={w.newSurvey} isWide>
       <SurveyEditor
-        place={`${project.value?.id} new`}
+        draftKey={`survey ${project.value?.id} new`}
+        base=""
         start={start}
         action={w.create}
-        onSave={async (body) => {
-          const created = await request<Survey>(inProject("surveys/"), { method: "POST", body });
-          go(`surveys/${created.id}`, { tab: "edit" });
-        }}
+        onSave={(body) => request<Survey>(inProject("surveys/"), { method: "POST", body })}
+        onSaved={({ id }) => go(`surveys/${id}`, { tab: "edit" })}
       />
     </Page>
   );
@@ -108,13 +110,15 @@ export function SurveyPage() {
             {tab === "edit" && (
               <SurveyEditor
                 // A saved survey has ids of questions and sanitized texts.
-                key={JSON.stringify(getDraft(data))}
-                place={`${id} ${JSON.stringify(getDraft(data))}`}
+                key={getBase(data)}
+                draftKey={`survey ${id}`}
+                base={getBase(data)}
                 start={getDraft(data)}
                 targeting={data.targeting_flag?.filters ?? null}
                 action={messages.frame.save}
-                onSave={async (body) => {
-                  survey.replace(await changeSurvey(id, body));
+                onSave={(body) => changeSurvey(id, body)}
+                onSaved={(saved) => {
+                  survey.replace(saved);
                   toast(w.saved);
                 }}
               />

@@ -6,14 +6,14 @@ import { Badge, Button, RelativeTime } from "../../components/primitives.tsx";
 import { Content, Empty } from "../../components/states.tsx";
 import { type Column, DataTable } from "../../components/table.tsx";
 import { request } from "../../lib/api.ts";
-import { number, percent } from "../../lib/format.ts";
+import { number } from "../../lib/format.ts";
 import { useBackgroundResource, useResource } from "../../lib/resource.ts";
 import { to, useAddress, useSearch } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { useShortcuts } from "../../lib/shortcuts.ts";
 import { messages } from "../../messages/index.ts";
 import { lazyMessages } from "../../messages/later.ts";
-import { type Survey, type SurveyStats, surveyPath } from "../../model/surveys.ts";
+import type { Survey } from "../../model/surveys.ts";
 
 const w = lazyMessages.surveys;
 const listMax = 500;
@@ -21,16 +21,6 @@ const tones = { draft: "plain", running: "good", completed: "plain" } as const;
 
 export function SurveyBadge({ of }: { of: Survey }) {
   return <Badge tone={tones[of.status]}>{of.archived ? w.archived : w.statuses[of.status]}</Badge>;
-}
-
-/** Of the people who saw it. */
-function ResponseRate({ of: { id, status } }: { of: Survey }) {
-  const stats = useBackgroundResource<SurveyStats>(
-    status === "draft" ? null : `survey stats ${project.value?.id} ${id}`,
-    (signal) => request(surveyPath(id, "stats/"), { signal }),
-  ).data;
-  if (stats === undefined || stats.stats["survey shown"].total_count === 0) return <>–</>;
-  return <>{percent(stats.rates.unique_users_response_rate / 100)}</>;
 }
 
 const getColumns = (counts: Record<string, number> | undefined): Column<Survey>[] => [
@@ -53,14 +43,6 @@ const getColumns = (counts: Record<string, number> | undefined): Column<Survey>[
     isNumber: true,
     isWideOnly: true,
     cell: ({ id }) => (counts === undefined ? "–" : number(counts[id] ?? 0)),
-  },
-  {
-    id: "rate",
-    title: w.columns.rate,
-    width: "8rem",
-    isNumber: true,
-    isWideOnly: true,
-    cell: (one) => <ResponseRate of={one} />,
   },
   {
     id: "questions",
