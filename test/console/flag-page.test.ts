@@ -271,6 +271,13 @@ describe.skipIf(chromiumPath === undefined)("a flag's page", () => {
     await page.getByRole("row", { name: "control 2 3 50% (1 of 2)" }).waitFor();
     await page.getByRole("row", { name: "test 1 1 100% (1 of 1)" }).waitFor();
     expect(page.url()).toContain("goal=compared");
+    // Any name, for example of an event that is not listed yet.
+    await page.getByLabel("Converted by").fill("compared never");
+    await page.keyboard.press("Enter");
+    await page.getByRole("row", { name: "control 2 3 0% (0 of 2)" }).waitFor();
+    await page.getByLabel("Converted by").fill("compared paid");
+    await page.keyboard.press("Tab");
+    await page.getByRole("row", { name: "control 2 3 50% (1 of 2)" }).waitFor();
     // Made and turned off today; other flags of these tests are not counted.
     await page.getByRole("link", { name: /^2 flag changes on / }).waitFor();
     expect(await axeFindings(page)).toEqual([]);

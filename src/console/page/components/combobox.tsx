@@ -27,6 +27,7 @@ export function Combobox({
   onInput,
   onOpen,
   onChosen,
+  onCommit,
 }: {
   label: string;
   isLabelHidden?: boolean;
@@ -43,6 +44,8 @@ export function Combobox({
   onOpen?: () => void;
   /** Called with a value that was chosen from the list. */
   onChosen?: (value: string) => void;
+  /** Called with a complete value: chosen, after Enter, or when the field loses the focus. */
+  onCommit?: ((value: string) => void) | undefined;
 }) {
   const id = useId();
   const input = useRef<HTMLInputElement>(null);
@@ -74,6 +77,7 @@ export function Combobox({
   const choose = (chosen: string) => {
     onInput(chosen);
     onChosen?.(chosen);
+    onCommit?.(chosen);
     close();
     input.current?.focus();
   };
@@ -81,7 +85,9 @@ export function Combobox({
     <div
       class={`field combobox ${more}`}
       onFocusOut={(event) => {
-        if (!event.currentTarget.contains(event.relatedTarget as Node | null)) close();
+        if (event.currentTarget.contains(event.relatedTarget as Node | null)) return;
+        close();
+        onCommit?.(input.current!.value);
       }}
     >
       <label for={id} class={isLabelHidden ? "unseen" : undefined}>
@@ -117,7 +123,10 @@ export function Combobox({
             else if (event.key === "ArrowDown") setPosition(Math.min(position + 1, last));
             else setPosition(Math.max(position - 1, 0));
           } else if (event.key === "Enter" && isListed && position >= 0) choose(shown[position]!.value);
-          else if (event.key === "Escape" && isListed) {
+          else if (event.key === "Enter" && onCommit) {
+            close();
+            onCommit(event.currentTarget.value);
+          } else if (event.key === "Escape" && isListed) {
             close();
             event.stopPropagation();
           } else return;

@@ -86,7 +86,7 @@ interface NameFieldProps {
 }
 
 /** The name of an event. */
-export function EventField(props: NameFieldProps) {
+export function EventField(props: NameFieldProps & { onCommit?: (name: string) => void }) {
   const { options, load } = useEventOptions();
   return (
     <Combobox

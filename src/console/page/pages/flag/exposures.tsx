@@ -1,6 +1,6 @@
 /** People who got each value of a flag, and how many of them then had a chosen event. */
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { EventField } from "../../components/name-fields.tsx";
 import { Content } from "../../components/states.tsx";
 import { request } from "../../lib/api.ts";
@@ -10,7 +10,6 @@ import { useAddress } from "../../lib/router.ts";
 import { inProject } from "../../lib/session.ts";
 import { localTime } from "../../lib/sql.ts";
 import { messages } from "../../messages/index.ts";
-import { useEventNames } from "../../model/definitions.ts";
 import type { Flag } from "../../model/flags.ts";
 import type { FlagUsage } from "../../model/usage.ts";
 
@@ -52,9 +51,10 @@ export function Exposures({
   values: FlagUsage["results"][number]["values"];
 }) {
   const { query, set } = useAddress();
-  const events = useEventNames();
   const goal = query.goal;
   const [typed, setTyped] = useState(goal ?? "");
+  // Also changed by going back.
+  useEffect(() => setTyped(goal ?? ""), [goal]);
   const found = useResource<{ rows: Exposure[] }>(
     `exposures ${flag.id} ${flag.key} ${since} ${goal}`,
     (signal) =>
@@ -72,10 +72,10 @@ export function Exposures({
           label={w.goal}
           value={typed}
           placeholder={w.noGoal}
-          onInput={(name) => {
-            setTyped(name);
-            // While it is typed it is no event, and nothing is counted.
-            if (name === "" || events.includes(name)) set({ goal: name || undefined });
+          onInput={setTyped}
+          // While it is typed it is no event, and nothing is counted.
+          onCommit={(name) => {
+            if (name.trim() !== (goal ?? "")) set({ goal: name.trim() || undefined });
           }}
         />
       </div>
