@@ -73,6 +73,7 @@ export function ChoicePopover<Value extends string | number>({
         ref={button}
         type="button"
         class={buttonClass}
+        aria-haspopup="dialog"
         aria-expanded={isOpen}
         aria-label={buttonLabel}
         title={title}
@@ -163,6 +164,8 @@ function ChoiceList<Value extends string | number>({
     onKeyDown: (event: KeyboardEvent) => {
       if (event.key === "ArrowDown") setPosition(Math.min(position + 1, shown.length - 1));
       else if (event.key === "ArrowUp") setPosition(Math.max(position - 1, 0));
+      else if (event.key === "Home" && !hasSearch) setPosition(0);
+      else if (event.key === "End" && !hasSearch) setPosition(shown.length - 1);
       else if (event.key === "Enter" || (event.key === " " && !hasSearch)) {
         const chosen = shown[position];
         if (chosen) onChoose(chosen[0]);
@@ -178,6 +181,9 @@ function ChoiceList<Value extends string | number>({
       role="option"
       aria-selected={index === position}
       aria-current={choice === value ? "true" : undefined}
+      ref={(element) => {
+        if (index === position) element?.scrollIntoView({ block: "nearest" });
+      }}
       // The focus stays where it is.
       onPointerDown={(event) => event.preventDefault()}
       onClick={() => onChoose(choice)}
