@@ -50,3 +50,18 @@ export function getWaiting({ journal }: InstanceStatus): number {
 export function captureProblem({ roles }: InstanceStatus): string | undefined {
   return roles.find(({ role, ready }) => role === "capture" && !ready)?.reason ?? undefined;
 }
+
+/** Of the samples of an hour. */
+export type Fold = (...values: number[]) => number;
+
+/** One bar per hour, of 12 samples. */
+const barCount = 24;
+const samplesPerBar = 12;
+
+/** The largest value of each hour, or what `fold` makes of its samples; the newest at the right. */
+export function foldSamples(values: readonly number[], fold: Fold = Math.max): number[] {
+  const bars: number[] = new Array(barCount).fill(0);
+  for (let end = values.length, bar = barCount - 1; end > 0 && bar >= 0; end -= samplesPerBar, bar--)
+    bars[bar] = fold(...values.slice(Math.max(0, end - samplesPerBar), end));
+  return bars;
+}

@@ -13,6 +13,7 @@ export const instance = {
   tabsLabel: "Parts of the instance",
   sentence: (isWell: boolean, rate: string, warnings: number) =>
     `${isWell ? "Flagkeep is running normally" : "Flagkeep needs attention"}: ${rate} events/s, ${counted(warnings, "ingestion warning", "ingestion warnings")} in 24 hours.`,
+  noHistory: "No history yet.",
   last24h: (name: string) => `${name}, last 24 hours`,
   backupFailed: (error: string) => `The last backup failed: ${error}`,
   up: (since: string) => `up ${since}`,

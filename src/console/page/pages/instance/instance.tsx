@@ -15,7 +15,13 @@ import { useAddress } from "../../lib/router.ts";
 import { isOperator, projects } from "../../lib/session.ts";
 import { messages } from "../../messages/index.ts";
 import { lazyMessages } from "../../messages/later.ts";
-import { captureProblem, getWaiting, type InstanceStatus } from "../../model/instance.ts";
+import {
+  captureProblem,
+  type Fold,
+  foldSamples,
+  getWaiting,
+  type InstanceStatus,
+} from "../../model/instance.ts";
 import { Backups } from "./backups.tsx";
 import { Doctor } from "./doctor.tsx";
 import { Imports } from "./imports.tsx";
@@ -23,9 +29,6 @@ import { Imports } from "./imports.tsx";
 const w = lazyMessages.instance;
 const readEveryMs = 5_000;
 const historyMs = 60_000;
-/** One bar per hour, of 12 samples. */
-const barCount = 24;
-const samplesPerBar = 12;
 /** From this share on, the volume is shown as filling up. */
 const fullShare = 0.9;
 
@@ -104,9 +107,12 @@ function HealthTab({ status }: { status: InstanceStatus }) {
   const total = Object.values(disk).reduce((sum, bytes) => sum + bytes, 0);
   const problems = getProblems(status);
   const isWell = status.state === "ready" && engine.up && problems.every(([tone]) => tone !== "bad");
-  const course = (name: string, values: readonly number[]) => (
-    <Sparkline values={foldSamples(values)} label={w.last24h(name)} />
-  );
+  const course = (name: string, values: readonly number[], fold?: Fold) =>
+    values.length > 0 ? (
+      <Sparkline values={foldSamples(values, fold)} label={w.last24h(name)} />
+    ) : (
+      (history.data ?? history.failure) && <span class="sub">{w.noHistory}</span>
+    );
   const lastBackup = status.last_backup?.created_at;
   return (
     <>
@@ -166,6 +172,8 @@ function HealthTab({ status }: { status: InstanceStatus }) {
           {course(
             w.facts.engine,
             samples.map(({ engine_up: isUp }) => (isUp ? 1 : 0)),
+            // An hour with an outage is down.
+            Math.min,
           )}
         </Tile>
         <Tile
@@ -187,14 +195,6 @@ function HealthTab({ status }: { status: InstanceStatus }) {
       </dl>
     </>
   );
-}
-
-/** The largest of each few samples, the newest at the right. */
-function foldSamples(values: readonly number[]): number[] {
-  const bars: number[] = new Array(barCount).fill(0);
-  for (let end = values.length, bar = barCount - 1; end > 0 && bar >= 0; end -= samplesPerBar, bar--)
-    bars[bar] = Math.max(...values.slice(Math.max(0, end - samplesPerBar), end));
-  return bars;
 }
 
 function StorageTab({ status: { disk, volume, journal } }: { status: InstanceStatus }) {
