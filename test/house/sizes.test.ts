@@ -12,8 +12,6 @@ const fileLinesMax = 450;
 const longer: Readonly<Record<string, number>> = {
   // Generated from the schemas of the API.
   "src/console/page/lib/api-types.ts": Number.POSITIVE_INFINITY,
-  // One server and its state serve all of their tests.
-  "test/console/flags.test.ts": 600,
 };
 
 /**
