@@ -23,6 +23,7 @@ import {
   string,
   uuid,
 } from "../http/schemas.ts";
+import { InvalidFieldError } from "../lib/errors.ts";
 import { toApiTime, toApiTimeOrNull } from "../lib/time.ts";
 import { frequencyDaysMax, iterationsMax } from "../surveys/iterations.ts";
 import {
@@ -365,7 +366,14 @@ const launchSurvey = operation({
   example: { ...example, status: "running", start_date: "2026-03-02T09:00:00.000000Z" },
   run: (context: Context, { id }) => {
     const { stores, project, now } = context;
-    const { startDate } = getSurvey(stores.metadata.db, project.id, id);
+    const { startDate, archived } = getSurvey(stores.metadata.db, project.id, id);
+    // Archived surveys are not shown, whatever their dates.
+    if (archived)
+      throw new InvalidFieldError(
+        null,
+        "invalid_transition",
+        "Survey must be unarchived before it can be launched.",
+      );
     const input = { start_date: (startDate ?? now).toISOString(), end_date: null };
     return body(context, updateSurvey(stores, getExperimentActor(context), id, input), users(context));
   },

@@ -290,4 +290,14 @@ test("launching, stopping and resuming have routes of their own, and lists are f
   expect(await names("type=api")).toEqual(["By route"]);
   expect(await names("type=popover")).toEqual([]);
   expect((await api("/surveys/?type=letter")).status).toBe(400);
+  await go("stop");
+  expect(await go("launch")).toMatchObject({
+    status: 400,
+    body: {
+      code: "invalid_transition",
+      detail: "Survey must be unarchived before it can be launched.",
+    },
+  });
+  await change(survey.id, { archived: false });
+  expect((await go("launch")).body.status).toBe("running");
 });
