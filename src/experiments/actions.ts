@@ -27,6 +27,7 @@ import { changeFlagConfig } from "./flag-config.ts";
 import { assertMayRollBack, readRollbacks } from "./guardrail-access.ts";
 import {
   type Experiment,
+  findHoldout,
   getExperiment,
   getStatus,
   getStoredExperiment,
@@ -148,11 +149,26 @@ export function updateExperiment(
     let after = writeExperiment(t, before, changed, now);
     if (holdoutId !== undefined && holdoutId !== before.holdoutId)
       changeFlag(deps, actor, after, holdoutFilters(t, after, holdoutId));
+    else if (before.deleted && !after.deleted && after.endDate === null)
+      restoreHoldout(deps, t, actor, after);
     assertMayRollBack(deps, t, actor, after, rollbacks);
     recordExperiment(t, after.deleted ? "deleted" : "updated", before, after, actor);
     if (!after.deleted) after = applyDates(deps, t, actor, after, input);
     return after;
   });
+}
+
+/** Writes a holdout into the flag that was changed or deleted while the experiment was deleted. */
+function restoreHoldout(deps: FlagWriteDeps, t: MetadataTx, actor: ExperimentActor, of: Experiment): void {
+  const { holdout: current = null } = getFlag(t, of).filters;
+  const sent = holdoutFilters(t, of, of.holdoutId);
+  if (Bun.deepEquals(current, sent.filters.holdout)) return;
+  // A holdout that exists is another experiment's on the same flag, or was sent with the flag.
+  const isForeign =
+    of.holdoutId === null &&
+    isJsonObject(current) &&
+    findHoldout(t, of.projectId, Number(current.id)) !== undefined;
+  if (!isForeign) changeFlag(deps, actor, of, sent);
 }
 
 /** Dates in a PATCH: PostHog's clients launch and end experiments with them. */

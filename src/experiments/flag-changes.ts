@@ -28,7 +28,7 @@ export function holdoutFilters(
   t: MetadataTx,
   of: Pick<Experiment, "projectId">,
   holdoutId: number | null,
-): JsonObject {
+): { filters: { holdout: JsonObject | null } } {
   const holdout = holdoutId === null ? undefined : findHoldout(t, of.projectId, holdoutId);
   const percentage = holdout?.filters[0]?.rollout_percentage;
   return {

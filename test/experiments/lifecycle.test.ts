@@ -318,6 +318,34 @@ test("dates, versions and invalid metrics", async () => {
   expect((await patch(path, { metrics: [metric({})] })).body.metrics[0].uuid).toBeString();
 });
 
+test("a restored experiment has its holdout in its flag as it is by then", async () => {
+  const holdoutAt = async (percentage: number) => {
+    const filters = [{ rollout_percentage: percentage }];
+    return (await post("/experiment_holdouts/", { name: "Some", filters })).body;
+  };
+  const filters = async ({ feature_flag: { id } }: { feature_flag: { id: number } }) =>
+    (await api(`/feature_flags/${id}/`)).body.filters;
+  const deleteAndRestore = async ({ id }: { id: number }, meanwhile: () => Promise<unknown>) => {
+    expect((await patch(`/experiments/${id}/`, { deleted: true })).status).toBe(200);
+    await meanwhile();
+    expect((await patch(`/experiments/${id}/`, { deleted: false })).status).toBe(200);
+  };
+  const holdout = await holdoutAt(5);
+  const path = `/experiment_holdouts/${holdout.id}/`;
+  const created = await draft({ holdout_id: holdout.id });
+  await deleteAndRestore(created, () => patch(path, { filters: [{ rollout_percentage: 30 }] }));
+  expect((await filters(created)).holdout).toEqual({ id: holdout.id, exclusion_percentage: 30 });
+  await deleteAndRestore(created, () => api(path, { method: "DELETE" }));
+  expect((await filters(created)).holdout ?? null).toBeNull();
+  // A holdout of the flag itself stays.
+  const other = await holdoutAt(7);
+  const sent = { ...(await filters(created)), holdout: { id: other.id, exclusion_percentage: 7 } };
+  await deleteAndRestore(created, () =>
+    patch(`/feature_flags/${created.feature_flag.id}/`, { filters: sent }),
+  );
+  expect((await filters(created)).holdout).toEqual({ id: other.id, exclusion_percentage: 7 });
+});
+
 test("holdouts are written into the flags of their experiments", async () => {
   const { body: holdout } = await post("/experiment_holdouts/", {
     name: "Nobody sees it",
