@@ -99,6 +99,20 @@ export async function migrateToCluster(
 }
 
 /**
+ * Deletes the persons that a migration has left in the file of a node with persons as rows: it was interrupted when
+ * everything else was done. @param path of the replica, which nothing else changes
+ */
+export function deleteLeftPersons(path: string): void {
+  const { $client: client } = openSqlite(path, {});
+  try {
+    const hasRows = (table: string) => client.query(`SELECT 1 FROM ${table} LIMIT 1`).get() !== null;
+    if ([...rowTables].some(hasRows)) deleteLocally(client, rowTables);
+  } finally {
+    client.close();
+  }
+}
+
+/**
  * Creates a local data directory from a stopped cluster; the events stay in ClickHouse.
  *
  * @throws {ClusterMigrationError} @throws {PostgresUnreachableError}

@@ -39,6 +39,7 @@ import { paths } from "../paths.ts";
 import { peopleStore } from "../persons/open.ts";
 import { NodePersonReader } from "../persons/postgres/node-reader.ts";
 import { version } from "../version.ts";
+import { deleteLeftPersons } from "./cluster-migration.ts";
 import { assertEventsUrl, assertNoLocalData, payloadKeyName } from "./local-data.ts";
 
 const connections = 8;
@@ -133,6 +134,7 @@ export class ClusterNode implements SharedState {
       );
       try {
         await StoreReplica.prepare(dataPaths.people, peopleStore, postgres, copying("persons"));
+        if (layout === "rows") deleteLeftPersons(dataPaths.people);
       } finally {
         engine?.release();
       }
