@@ -3,6 +3,7 @@
 import type { Database } from "bun:sqlite";
 import { AnonymousIds } from "./anonymous-ids.ts";
 import type { PlannedEvent } from "./batch.ts";
+import { CachedPersons } from "./cached-persons.ts";
 import { GroupState } from "./identity/group-rules.ts";
 import { changesPersons } from "./identity/operations.ts";
 import { PeopleState, Person, type StoredDistinctId } from "./identity/persons-state.ts";
@@ -56,13 +57,6 @@ const groupsOfKeys = `
   CROSS JOIN project_group AS g
     ON g.project_id = ?1 AND g.type_index = wanted.value ->> 0 AND g.group_key = wanted.value ->> 1`;
 
-/**
- * Above these numbers of persons, characters of properties, or distinct IDs, the next step starts with an empty cache.
- */
-export const cachedPersonsMax = 30_000;
-export const cachedCharactersMax = 24 * 1024 * 1024;
-export const cachedIdsMax = 2 * cachedPersonsMax;
-
 /** The persons, group types and groups that the events of a step refer to, and cached persons of earlier steps. */
 export class BatchState {
   readonly people: PeopleState;
@@ -71,9 +65,7 @@ export class BatchState {
   /** Characters of properties read in this step. */
   loadedCharacters = 0;
   /** Persons in memory, by ID. */
-  private readonly persons = new Map<number, Person>();
-  /** Characters of their properties. */
-  private heldCharacters = 0;
+  readonly persons = new CachedPersons();
   /** Distinct IDs and group keys already looked up, per project. */
   private readonly soughtIds = new Map<number, Set<string>>();
   private readonly soughtGroups = new Map<number, Set<string>>();
@@ -97,10 +89,8 @@ export class BatchState {
    */
   settle(): boolean {
     for (const person of this.people.touched) {
-      if (person.isFolded) {
-        this.persons.delete(person.rowId);
-        this.heldCharacters -= person.stored.characters;
-      } else this.persons.set(person.rowId, person);
+      if (person.isFolded) this.persons.remove(person);
+      else this.persons.add(person);
     }
     this.people.settle();
     this.personlessIds.settle();
@@ -108,20 +98,7 @@ export class BatchState {
     this.soughtIds.clear();
     this.soughtGroups.clear();
     this.loadedCharacters = 0;
-    const { people, persons, heldCharacters } = this;
-    return (
-      persons.size <= cachedPersonsMax &&
-      people.idCount <= cachedIdsMax &&
-      people.idCharacters <= cachedCharactersMax &&
-      heldCharacters <= cachedCharactersMax
-    );
-  }
-
-  /** Records the values of a person's written row. */
-  recordWritten(person: Person, searchText: string | null, characters: number): void {
-    const { isMainAlias, createdMicros } = person;
-    this.heldCharacters += characters - person.stored.characters;
-    person.stored = { isMainAlias, createdMicros, searchText, characters };
+    return this.persons.isReusable(this.people);
   }
 
   private loadPeople(planned: readonly PlannedEvent[]): void {
@@ -180,7 +157,7 @@ export class BatchState {
     };
     const columns = row.slice(10) as NullablePropertyRow;
     const person = new Person(stored, false, (self) => this.bagOf(self, columns));
-    this.persons.set(rowId, person);
+    this.persons.add(person);
     return person;
   }
 
@@ -190,8 +167,7 @@ export class BatchState {
       columns[0] === null ? this.propertiesOf(person.rowId) : (columns as PropertyRow);
     const { length: characters } = properties;
     this.loadedCharacters += characters;
-    this.heldCharacters += characters;
-    person.stored = { ...person.stored, searchText, characters };
+    this.persons.recordRead(person, searchText, characters);
     return readPropertyState(this.client, properties, propertyTimes, unsetTimes);
   }
 

@@ -60,7 +60,7 @@ function writePersons(client: Database, state: BatchState): void {
       if (createdMicros !== stored.createdMicros || searchText !== stored.searchText)
         updateIndexed.run(createdMicros, searchText, rowId);
     }
-    state.recordWritten(person, searchText, properties.length);
+    state.persons.recordWritten(person, searchText, properties.length);
   }
 }
 

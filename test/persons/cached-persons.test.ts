@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { JournalItem } from "../../src/journal/entry.ts";
-import { cachedCharactersMax, cachedIdsMax, cachedPersonsMax } from "../../src/persons/batch-state.ts";
+import { cachedCharactersMax, cachedIdsMax, cachedPersonsMax } from "../../src/persons/cached-persons.ts";
 import { openPeople } from "../../src/persons/open.ts";
 import { listWarnings } from "../../src/persons/warnings.ts";
 import { event, identify, newYearMicros, note, set, TestPeople } from "./support.ts";

@@ -3,7 +3,7 @@
 import type { Sql } from "postgres";
 import { anonymousIdHash } from "../anonymous-ids.ts";
 import type { PlannedEvent } from "../batch.ts";
-import { cachedCharactersMax, cachedIdsMax, cachedPersonsMax } from "../batch-state.ts";
+import { CachedPersons } from "../cached-persons.ts";
 import { GroupState } from "../identity/group-rules.ts";
 import { changesPersons } from "../identity/operations.ts";
 import { mergedIdsMax } from "../identity/person-rules.ts";
@@ -52,12 +52,11 @@ export class RowState {
   /** Characters of properties read in this step. */
   loadedCharacters = 0;
   /** Persons in memory, by ID. */
-  private readonly persons = new Map<number, Person>();
+  readonly persons = new CachedPersons();
   /** Read with a person, until its properties are used. */
   private readonly columns = new Map<number, PropertyRow>();
   /** Persons whose properties were read or used. */
   private readonly known = new WeakSet<Person>();
-  private heldCharacters = 0;
   /** IDs that persons had before the step, for merges. */
   private readonly idsBefore = new Map<number, StoredDistinctId[]>();
   /** Distinct IDs and groups already looked up in this step. */
@@ -93,7 +92,7 @@ export class RowState {
     for (const person of this.people.touched) {
       if (person.isFolded) this.drop(person);
       else {
-        this.persons.set(person.rowId, person);
+        this.persons.add(person);
         if (person.isNew) this.known.add(person);
       }
     }
@@ -104,26 +103,12 @@ export class RowState {
     this.soughtTypes.clear();
     this.idsBefore.clear();
     this.loadedCharacters = 0;
-    const { people, persons, heldCharacters } = this;
-    return (
-      persons.size <= cachedPersonsMax &&
-      people.idCount <= cachedIdsMax &&
-      people.idCharacters <= cachedCharactersMax &&
-      heldCharacters <= cachedCharactersMax
-    );
-  }
-
-  /** Records the values of a person's written row. */
-  recordWritten(person: Person, searchText: string | null, characters: number): void {
-    const { isMainAlias, createdMicros } = person;
-    this.heldCharacters += characters - person.stored.characters;
-    person.stored = { isMainAlias, createdMicros, searchText, characters };
+    return this.persons.isReusable(this.people);
   }
 
   private drop(person: Person): void {
-    this.persons.delete(person.rowId);
+    this.persons.remove(person);
     this.columns.delete(person.rowId);
-    this.heldCharacters -= person.stored.characters;
   }
 
   /** Assigns known IDs to events. @returns the others, without those already looked up */
@@ -173,7 +158,7 @@ export class RowState {
 
   private addPerson(stored: StoredPerson): Person {
     const person = new Person(stored, false, (self) => this.bagOf(self));
-    this.persons.set(stored.rowId, person);
+    this.persons.add(person);
     return person;
   }
 
@@ -182,8 +167,7 @@ export class RowState {
     this.known.add(person);
     const { length: characters } = row.properties;
     this.loadedCharacters += characters;
-    this.heldCharacters += characters;
-    person.stored = { ...person.stored, searchText: row.searchText, characters };
+    this.persons.recordRead(person, row.searchText, characters);
   }
 
   private bagOf({ rowId, uuid }: Person): PropertyState {

@@ -112,7 +112,7 @@ async function writePersons(t: Transaction, state: RowState): Promise<void> {
     ];
     if (person.isNew) inserted.push([...row, person.projectId, person.uuid]);
     else updated.push(row);
-    state.recordWritten(person, searchText, properties.length);
+    state.persons.recordWritten(person, searchText, properties.length);
   }
   await insertRows(t, "person", insertedColumns, inserted);
   const set = updatedColumns.slice(1).map(([name]) => `${name} = x.${name}`);
