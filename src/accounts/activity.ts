@@ -145,6 +145,24 @@ export function recordChange(
   recordActivity(t, { ...entry, changes });
 }
 
+/** Records the changes of one kind of object. @param getFields the recorded fields */
+export function changeRecorder<Item extends { id: string | number; projectId: number; name: string }>(
+  scope: string,
+  getFields: (item: Item) => JsonObject,
+) {
+  return (
+    t: MetadataTx,
+    activity: "created" | "updated" | "deleted",
+    before: Item | undefined,
+    after: Item,
+    { by, now }: Pick<NewActivity, "by" | "now">,
+  ): void => {
+    const { id: itemId, projectId, name } = after;
+    const fields = { before: before && getFields(before), after: getFields(after) };
+    recordChange(t, { by, now, projectId, activity, scope, itemId, name, ...fields });
+  };
+}
+
 /**
  * Owner of entries: a project, or an organization (entries outside of projects, and those about the projects
  * themselves).

@@ -6,7 +6,7 @@
  */
 
 import { and, asc, desc, eq, inArray } from "drizzle-orm";
-import { getCreatorId, recordChange } from "../accounts/activity.ts";
+import { changeRecorder, getCreatorId } from "../accounts/activity.ts";
 import { bumpRevision, flagRevision, type MetadataTx, type Reading } from "../accounts/db.ts";
 import { earlyAccessFeature, flag as flagTable } from "../accounts/schema.ts";
 import { changeFlag, type ExperimentActor, getFlag, getLinkedFlag } from "../experiments/flag-changes.ts";
@@ -250,22 +250,4 @@ function getRecorded(of: Feature): JsonObject {
   };
 }
 
-function recordFeature(
-  t: MetadataTx,
-  activity: "created" | "updated" | "deleted",
-  before: Feature | undefined,
-  after: Feature,
-  { by, now }: ExperimentActor,
-): void {
-  recordChange(t, {
-    by,
-    now,
-    projectId: after.projectId,
-    activity,
-    scope: "EarlyAccessFeature",
-    itemId: after.id,
-    name: after.name,
-    before: before && getRecorded(before),
-    after: getRecorded(after),
-  });
-}
+const recordFeature = changeRecorder("EarlyAccessFeature", getRecorded);

@@ -1,7 +1,6 @@
 /** Experiments in the activity log. */
 
-import { type NewActivity, recordChange } from "../accounts/activity.ts";
-import type { MetadataTx } from "../accounts/db.ts";
+import { changeRecorder } from "../accounts/activity.ts";
 import type { JsonObject } from "../lib/json/value.ts";
 import type { Experiment } from "./store.ts";
 
@@ -29,22 +28,5 @@ function getShown(of: Experiment): JsonObject {
   };
 }
 
-export function recordExperiment(
-  t: MetadataTx,
-  activity: "created" | "updated" | "deleted",
-  before: Experiment | undefined,
-  after: Experiment,
-  { by, now }: Pick<NewActivity, "by" | "now">,
-): void {
-  recordChange(t, {
-    by,
-    now,
-    projectId: after.projectId,
-    activity,
-    scope: "Experiment",
-    itemId: after.id,
-    name: after.name,
-    before: before && getShown(before),
-    after: getShown(after),
-  });
-}
+/** Records a change of an experiment. */
+export const recordExperiment = changeRecorder("Experiment", getShown);

@@ -6,7 +6,7 @@
  */
 
 import { and, asc, desc, eq, isNotNull, isNull } from "drizzle-orm";
-import { getCreatorId, recordChange } from "../accounts/activity.ts";
+import { changeRecorder, getCreatorId } from "../accounts/activity.ts";
 import { bumpRevision, flagRevision, type MetadataTx, type Reading } from "../accounts/db.ts";
 import { survey } from "../accounts/schema.ts";
 import { changeFlag, type ExperimentActor, getLinkedFlag } from "../experiments/flag-changes.ts";
@@ -385,22 +385,4 @@ function getRecorded(of: Survey): JsonObject {
   };
 }
 
-function recordSurvey(
-  t: MetadataTx,
-  activity: "created" | "updated" | "deleted",
-  before: Survey | undefined,
-  after: Survey,
-  { by, now }: ExperimentActor,
-): void {
-  recordChange(t, {
-    by,
-    now,
-    projectId: after.projectId,
-    activity,
-    scope: "Survey",
-    itemId: after.id,
-    name: after.name,
-    before: before && getRecorded(before),
-    after: getRecorded(after),
-  });
-}
+const recordSurvey = changeRecorder("Survey", getRecorded);
