@@ -87,6 +87,13 @@ class TestEngine {
     return step;
   }
 
+  get groupTypes(): { name: string; typeIndex: number }[] {
+    const query = this.db.$client.query<{ name: string; typeIndex: number }, []>(
+      "SELECT name, type_index AS typeIndex FROM group_type ORDER BY type_index",
+    );
+    return query.all();
+  }
+
   /** Ingestion warnings of all projects. */
   get warningCount(): number {
     const query = this.db.$client.query<{ count: number }, []>(
@@ -197,6 +204,28 @@ test("a step with a deletion that is repeated counts its warnings once", async (
   const items = [exception(), note({ kind: "person_deleted", details: { distinct_id: "kim" } }), exception()];
   await (await engine.step(...items)).commit(items.at(-1)!.seq);
   expect([attempts, engine.warningCount]).toEqual([2, 2]);
+  await engine.kill();
+  await postgres.close();
+});
+
+test("a step with a deletion that is repeated stores its group types on both sides", async () => {
+  const postgres = await connect();
+  const engine = await TestEngine.start(postgres);
+  let attempts = 0;
+  engine.onWritten = () => {
+    attempts += 1;
+    if (attempts === 1) throw new PostgresUnreachableError(postgres.address, new Error("on purpose"));
+  };
+  const group = (type: string) =>
+    event({ event: "$groupidentify", properties: { $group_type: type, $group_key: "a", $group_set: {} } });
+  const deletion = () => note({ kind: "person_deleted", details: { distinct_id: "kim" } });
+  const items = [group("company"), deletion(), group("team")];
+  await (await engine.step(...items)).commit(items.at(-1)!.seq);
+  const types = await postgres.run(
+    (sql) => sql`SELECT name, type_index AS "typeIndex" FROM flagkeep.group_type ORDER BY type_index`,
+  );
+  const expected = ["company", "team"].map((name, typeIndex) => ({ name, typeIndex }));
+  expect([attempts, [...types], engine.groupTypes]).toEqual([2, expected, expected]);
   await engine.kill();
   await postgres.close();
 });

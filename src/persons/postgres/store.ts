@@ -66,20 +66,22 @@ export class RowStore implements IdentityStore {
     const { cached = this.newState() } = this;
     this.cached = undefined;
     return new RowStep(lane, this.deps, cached, this.deps.people.startStep(lane), {
-      newState: (newTypes) => this.newState(newTypes),
+      newState: (newTypes, excluded) => this.newState(newTypes, excluded),
       keep: (state) => {
         if (state.settle()) this.cached = state;
       },
     });
   }
 
-  private newState(newTypes: readonly NewGroupType[] = []): RowState {
+  private newState(newTypes: readonly NewGroupType[] = [], excluded: readonly NewGroupType[] = []): RowState {
     const types = this.deps.people.db.$client.query<{ name: string; typeIndex: number }, [number]>(
       "SELECT name, type_index AS typeIndex FROM group_type WHERE project_id = ?",
     );
     return new RowState({
       groupTypes: (projectId) => [
-        ...types.all(projectId),
+        ...types
+          .all(projectId)
+          .filter(({ name }) => !excluded.some((type) => type.projectId === projectId && type.name === name)),
         ...newTypes.filter((type) => type.projectId === projectId),
       ],
     });
@@ -96,13 +98,16 @@ function addGroupTypes({ $client: client }: PeopleDb, newTypes: readonly NewGrou
 }
 
 interface StepOwner {
-  /** @param newTypes group types of this step */
-  newState(newTypes: readonly NewGroupType[]): RowState;
+  /** @param newTypes group types of this step @param excluded those that it has added to the file */
+  newState(newTypes: readonly NewGroupType[], excluded: readonly NewGroupType[]): RowState;
   /** Lets the next step reuse the state of this one. */
   keep(state: RowState): void;
 }
 
 class RowStep implements IdentityStep {
+  /** Group types that an earlier attempt to commit has added to the file; their rows were rolled back. */
+  private addedTypes: readonly NewGroupType[] = [];
+
   constructor(
     private readonly lane: Lane,
     private readonly deps: RowStoreDeps,
@@ -133,7 +138,10 @@ class RowStep implements IdentityStep {
     await this.deps.commit(async (t) => {
       const newTypes = await this.write(t, lastSeq);
       // Once: if the commit has to be repeated, the changes of the file are still there.
-      spikes ??= this.open.commit(lastSeq, () => addGroupTypes(this.deps.people.db, newTypes));
+      spikes ??= this.open.commit(lastSeq, () => {
+        addGroupTypes(this.deps.people.db, newTypes);
+        this.addedTypes = newTypes;
+      });
     });
     // The state does not reflect deletions.
     if (deferred.length === 0) this.owner.keep(this.state);
@@ -157,7 +165,7 @@ class RowStep implements IdentityStep {
     const run: Run = (work) => work(t as unknown as Sql);
     for (const { deletion, part } of this.open.input.deferred) {
       await deletePerson(t, deletion);
-      const later = this.owner.newState(newTypes);
+      const later = this.owner.newState(newTypes, this.addedTypes);
       await this.applyTo(later, part, run);
       await writeRows(t, later);
       newTypes.push(...later.groups.newTypes);
