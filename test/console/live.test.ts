@@ -69,7 +69,7 @@ describe.skipIf(chromiumPath === undefined)("live", () => {
     await dialog.getByText(hostile).first().waitFor();
     expect(await axeFindings(page)).toEqual([]);
     expect(await page.locator("img").count()).toBe(0);
-    // Beside the table, of which every column stays visible: another row is opened in its place.
+    // The panel leaves every column of the table visible: another row can be opened while it is shown.
     const [shown, side] = await Promise.all([table.boundingBox(), dialog.boundingBox()]);
     expect(shown!.x + shown!.width).toBeLessThanOrEqual(side!.x);
     await table.getByText("during the pause").click();

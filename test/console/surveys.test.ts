@@ -214,7 +214,7 @@ describe.skipIf(chromiumPath === undefined)("surveys", () => {
     await page.getByLabel("Label of the tab").fill("Tell us");
     await page.getByRole("button", { name: "Add event" }).click();
     await page.getByLabel("Event 2", { exact: true }).fill("signed up");
-    await page.getByLabel("Show it after every such event").check();
+    await page.getByLabel("Show after every trigger event").check();
     await page.getByLabel("Mobile").check();
     await page.getByLabel("Only people with the flag").selectOption("linked");
     await page.getByLabel("Variant of the flag").selectOption("test");
@@ -234,7 +234,7 @@ describe.skipIf(chromiumPath === undefined)("surveys", () => {
       position: "top_center",
       surveyPopupDelaySeconds: 3,
     });
-    await page.getByLabel("Opened by").selectOption("An element of the page");
+    await page.getByLabel("Trigger", { exact: true }).selectOption("An element of the page");
     await page.getByLabel("CSS selector of the element").fill("#feedback");
     await page.getByLabel("Mobile").uncheck();
     await page.getByLabel("Only people with the flag").selectOption("Anyone");

@@ -70,7 +70,7 @@ describe.skipIf(chromiumPath === undefined)("web experiments", () => {
     await page.getByRole("button", { name: "Add variant" }).click();
     const third = page.getByRole("region", { name: "test-2" });
     await third.getByLabel("CSS selector").fill("h1");
-    await third.getByLabel("Content", { exact: true }).selectOption("Replace by HTML");
+    await third.getByLabel("Content", { exact: true }).selectOption("Replace HTML");
     await third.getByLabel("HTML", { exact: true }).fill("<b>New</b><script>alert(1)</script>");
     await page.getByRole("button", { name: "Save and continue" }).click();
     await page.getByRole("heading", { level: 2, name: "Audience" }).waitFor();

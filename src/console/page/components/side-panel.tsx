@@ -7,7 +7,7 @@ import { Dialog } from "./dialog.tsx";
 import { Button } from "./primitives.tsx";
 
 /** The style sheet has the same width. */
-const besideScreen = "(min-width: 1100px)";
+const sidePanelScreen = "(min-width: 1100px)";
 
 interface PanelProps {
   title: string;
@@ -18,10 +18,14 @@ interface PanelProps {
 }
 
 export function SidePanel(props: PanelProps) {
-  return matchMedia(besideScreen).matches ? <Beside {...props} /> : <Dialog size="large" {...props} />;
+  return matchMedia(sidePanelScreen).matches ? (
+    <DockedPanel {...props} />
+  ) : (
+    <Dialog size="large" {...props} />
+  );
 }
 
-function Beside({ title, onClose, children, actions }: PanelProps) {
+function DockedPanel({ title, onClose, children, actions }: PanelProps) {
   const id = useId();
   const panel = useRef<HTMLElement>(null);
   useEffect(() => {

@@ -70,7 +70,7 @@ export const start = {
   waitingAsked: "Waiting for the first evaluation…",
   asked: (value: string, who: string) => `value ${value} for ${who}`,
   flagsBefore: (count: number) => (count === 1 ? "There is 1 flag." : `There are ${number(count)} flags.`),
-  evaluatedTitle: "See it evaluated",
+  evaluatedTitle: "Evaluate the flag",
   evaluated: (when: string) => `Last evaluated ${when}.`,
   careTitle: "Protect your data",
   schedule: "Schedule backups",
