@@ -15,6 +15,9 @@ export interface BundledFile {
   brotli: Uint8Array;
 }
 
+/** The second argument tells whether names at the top are local to the script. */
+type Shrink = (code: string, isModule: boolean) => Promise<string>;
+
 const pageFolder = join(import.meta.dir, "page");
 /** Runs before the first paint. A separate script, because the policy forbids inline scripts. */
 const earlyEntry = "prefetch-entry.ts";
@@ -24,14 +27,15 @@ const frameEntry = "survey-frame.ts";
 /**
  * The files of the page, minified and compressed.
  *
+ * @param shrink makes a script smaller than the bundler does
  * @throws if the page does not compile.
  */
-export async function bundlePage(): Promise<BundledFile[]> {
+export async function bundlePage(shrink: Shrink = async (code) => code): Promise<BundledFile[]> {
   const fonts = new Map<string, string>();
   const [page, early, frame] = await Promise.all([
-    bundle("index.html", "esm", fonts),
-    bundle(earlyEntry, "iife"),
-    bundle(frameEntry, "iife"),
+    bundle("index.html", "esm", shrink, fonts),
+    bundle(earlyEntry, "iife", shrink),
+    bundle(frameEntry, "iife", shrink),
   ]);
   // In a fixed order, not that in which the bundler met them: the same sources make the same executable.
   const fontsRead = [...fonts.keys()].sort().map(async (path) => ({
@@ -67,6 +71,7 @@ const framePage = (script: string) =>
 async function bundle(
   entry: string,
   format: "esm" | "iife",
+  shrink: Shrink,
   fonts?: Map<string, string>,
 ): Promise<{ path: string; bytes: Uint8Array<ArrayBuffer> }[]> {
   const result = await Bun.build({
@@ -88,7 +93,9 @@ async function bundle(
   return await Promise.all(
     result.outputs.map(async (output) => ({
       path: output.path.replace(/^\.?\//, ""),
-      bytes: new Uint8Array(await output.arrayBuffer()),
+      bytes: output.path.endsWith(".js")
+        ? new TextEncoder().encode(await shrink(await output.text(), format === "esm"))
+        : new Uint8Array(await output.arrayBuffer()),
     })),
   );
 }

@@ -2,6 +2,7 @@
 
 import type { BunPlugin } from "bun";
 import { type BundledFile, bundlePage } from "./bundle.ts";
+import { shrinkScript } from "./shrink.ts";
 
 const fileForms = ["gzip", "brotli"] as const satisfies readonly (keyof BundledFile)[];
 
@@ -13,7 +14,7 @@ export interface PagePlugin {
 
 /** Bundles the page and creates the plugin that embeds it in place of `files.ts`. */
 export async function pagePlugin(): Promise<PagePlugin> {
-  const files = await bundlePage();
+  const files = await bundlePage(shrinkScript);
   let isModuleUsed = false;
   let embedded = 0;
   const plugin: BunPlugin = {
