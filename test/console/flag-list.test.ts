@@ -68,6 +68,14 @@ describe.skipIf(chromiumPath === undefined)("the flag list", () => {
     const { page, context, errors } = await owner.open();
     await page.goto("/console/flags");
     await page.getByText("2 flags", { exact: true }).waitFor();
+    // The keyboard reaches the last choice, and the first.
+    await page.locator(".chip-name").filter({ hasText: /^Type/ }).press("Enter");
+    const options = page.getByRole("dialog", { name: "Type" }).getByRole("option");
+    await page.keyboard.press("End");
+    expect(await options.last().getAttribute("aria-selected")).toBe("true");
+    await page.keyboard.press("Home");
+    expect(await options.first().getAttribute("aria-selected")).toBe("true");
+    await page.keyboard.press("Escape");
     await chooseFilter(page, "Status", "Off");
     await page.getByText("1 flag", { exact: true }).waitFor();
     expect(page.url()).toContain("state=off");
