@@ -178,6 +178,10 @@ describe.skipIf(chromiumPath === undefined)("surveys", () => {
     await leave();
     const asks = () => page.evaluate(() => !dispatchEvent(new Event("beforeunload", { cancelable: true })));
     expect(await asks()).toBe(true);
+    // The tests share one session: it stays on the server.
+    await page.route("**/api/session/", (route) =>
+      route.request().method() === "DELETE" ? route.fulfill({ status: 204 }) : route.continue(),
+    );
     await page.getByRole("button", { name: "Your account" }).click();
     await page.getByRole("button", { name: "Sign out" }).click();
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
