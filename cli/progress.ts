@@ -158,11 +158,12 @@ export class TerminalBar {
     const text = (count: number) => (counted === "bytes" ? formatBytes(count) : `${count} ${counted}`);
     const seconds = Math.max((performance.now() - this.startedAt) / 1_000, 0.001);
     const rate = Math.round(done / seconds);
-    const of = total > 0 ? `${counted === "bytes" ? formatBytes(done) : done} of ${text(total)}` : text(done);
+    const totals =
+      total > 0 ? `${counted === "bytes" ? formatBytes(done) : done} of ${text(total)}` : text(done);
     this.bar!.setTotal(Math.max(total, 1));
     this.bar!.update(total > 0 ? Math.min(done, total) : 0, {
       label,
-      of,
+      of: totals,
       rate: counted === "bytes" ? `${formatBytes(rate)}/s` : `${rate}/s`,
     });
   }

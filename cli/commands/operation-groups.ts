@@ -99,7 +99,7 @@ export async function members(): Promise<Command> {
     "members",
     "Manage the members of the organization.",
     ["members list", "members add ann@example.com --level admin"],
-    memberOperations.filter((of) => of !== listAllMembers),
+    memberOperations.filter((memberOperation) => memberOperation !== listAllMembers),
   ).addCommand(operationCommand(listAllMembers), { isDefault: true });
 }
 

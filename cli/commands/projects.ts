@@ -97,19 +97,19 @@ class ProjectStores extends LocalStores {
 }
 
 /** Runs operations where the options select. */
-const withProjects = (of: Operation, options: CallOptions, work: (caller: Caller) => Promise<void>) =>
-  withCaller(of, options, work, (metadata) => new ProjectStores(metadata, options));
+const withProjects = (operation: Operation, options: CallOptions, work: (caller: Caller) => Promise<void>) =>
+  withCaller(operation, options, work, (metadata) => new ProjectStores(metadata, options));
 
 /** Runs one operation of a project. */
 const inProject = (
   id: number,
-  of: Operation,
+  operation: Operation,
   input: Members,
   options: CallOptions,
   show: (project: FullProject) => void,
 ) =>
   withProjects(listAllProjects, options, async (caller) => {
-    show((await caller.in(id).call(of, input)) as FullProject);
+    show((await caller.in(id).call(operation, input)) as FullProject);
   });
 
 const list = withJson(
@@ -212,8 +212,8 @@ const showKey = withJson(
             ? withMetadata(options, (metadata) => resolveProject(metadata, id, "its ID after `show-key`").id)
             : id;
         // On a server, without an id, the current project of the key's user.
-        const of = chosen === undefined ? caller : caller.in(chosen);
-        const project = (await of.call(getProject, {})) as FullProject;
+        const projectCaller = chosen === undefined ? caller : caller.in(chosen);
+        const project = (await projectCaller.call(getProject, {})) as FullProject;
         if (options.json) return printJson(recordWithSecret(project));
         print(options.secret ? getSecret(project) : project.api_token);
       }),
@@ -356,8 +356,8 @@ const archive = withJson(
     run((id: number, options: CallOptions & { undo?: true; force?: true }) => {
       const archived = !options.undo;
       if (options.force) forceArchive(id, archived, options);
-      const of = options.force ? getProject : updateOneProject;
-      return inProject(id, of, options.force ? {} : { archived }, options, (project) => {
+      const operation = options.force ? getProject : updateOneProject;
+      return inProject(id, operation, options.force ? {} : { archived }, options, (project) => {
         if (options.json) return printJson(record(project));
         print(`Project ${project.id} (${project.name}) is ${options.undo ? "active again" : "archived"}.`);
       });

@@ -63,7 +63,7 @@ function lacksMembers({ properties }: TObject, value: object): boolean {
 }
 
 function formatRetention({ days, projects, last_run_at, events_removed }: RetentionState): string {
-  const retained = (of: number | null) => (of === null ? "forever" : `${of} days`);
+  const retained = (days: number | null) => (days === null ? "forever" : `${days} days`);
   const own = projects
     .map((project) => `, of project ${project.project_id} ${retained(project.days)}`)
     .join("");

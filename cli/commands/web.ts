@@ -182,9 +182,9 @@ async function readReport({ range, compare, by, limit }: WebOptions, ask: Ask): 
 
 const toFigure = ([value, previous]: Pair): Figure => ({ value, previous });
 
-const forBothPeriods = (of: (member: "value" | "previous") => number | null): Figure => ({
-  value: of("value"),
-  previous: of("previous"),
+const forBothPeriods = (getValue: (member: "value" | "previous") => number | null): Figure => ({
+  value: getValue("value"),
+  previous: getValue("previous"),
 });
 
 const quotient = (part: number | null, whole: number | null) =>

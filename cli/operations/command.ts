@@ -43,7 +43,8 @@ export function operationGroup(
 
 /** Adds a command to a group for each of these operations that has one. */
 export function addOperations(group: Command, operations: readonly Operation[], open?: OpenStores): Command {
-  for (const of of operations) if (of.cli !== undefined) group.addCommand(operationCommand(of, open));
+  for (const operation of operations)
+    if (operation.cli !== undefined) group.addCommand(operationCommand(operation, open));
   return group;
 }
 
@@ -52,32 +53,32 @@ export const confirmHelp = "apply changes that need approval without a change re
 const actingUserHelp = "e-mail address of the acting user; optional if there is one";
 
 /** The command of one operation. @param open opens the stores that it needs beyond the metadata */
-export function operationCommand(of: Operation, open?: OpenStores): Command {
-  const form = getForm(of);
+export function operationCommand(operation: Operation, open?: OpenStores): Command {
+  const form = getForm(operation);
   const name = form.name.split(" ").at(-1)!;
   const command = withJson(
     withSettings(new Command(name), ["data-dir", ...(form.settings ?? [])]),
-    printedSchema(of),
+    printedSchema(operation),
   );
-  command.description(form.description ?? `${of.summary}.`);
+  command.description(form.description ?? `${operation.summary}.`);
   for (const { name: argument, description, isNumber } of form.arguments ?? []) {
     const shown = form.hasFile ? `[${argument}]` : `<${argument}>`;
     if (isNumber) command.argument(shown, description, positiveInteger);
     else command.argument(shown, description);
   }
-  for (const { option } of getOptions(of)) command.addOption(option);
+  for (const { option } of getOptions(operation)) command.addOption(option);
   let fromFile: Members = {};
   if (form.hasFile) {
     command.option("-f, --file <file>", "read the API's members from a YAML or JSON file", fileName);
     command.hook("preAction", async () => {
       const { file } = command.opts();
-      if (file !== undefined) fromFile = (await import("./input-file.ts")).readInputFile(of, file);
-      assertComplete(of, fromFile, command);
+      if (file !== undefined) fromFile = (await import("./input-file.ts")).readInputFile(operation, file);
+      assertComplete(operation, fromFile, command);
     });
   }
-  if (of.on === "organization")
+  if (operation.on === "organization")
     command.option("--organization <id>", "organization id; optional if there is one");
-  if (of.on === "project")
+  if (operation.on === "project")
     command.option("--project <id>", "project id; optional if there is one", positiveInteger);
   if (form.hasCreator) command.option("--user <email>", creatorHelp);
   if (form.hasConfirm) command.option("--confirm", confirmHelp);
@@ -88,15 +89,15 @@ export function operationCommand(of: Operation, open?: OpenStores): Command {
       const options = args.at(-2) as CallOptions & Members;
       const call = async (caller: Caller) => {
         const positional = args.slice(0, -2) as (string | undefined)[];
-        const { input, found } = await readInput(of, { positional, options, fromFile }, caller);
-        await callAndPrint(of, { input, found, isJson: options.json === true }, caller);
+        const { input, found } = await readInput(operation, { positional, options, fromFile }, caller);
+        await callAndPrint(operation, { input, found, isJson: options.json === true }, caller);
       };
-      await withCaller(of, options, call, open);
+      await withCaller(operation, options, call, open);
     }),
   );
 }
 
-const getForm = (of: Operation): CommandForm => of.cli! as CommandForm;
+const getForm = (operation: Operation): CommandForm => operation.cli! as CommandForm;
 
 function examplesHelp(examples: readonly string[]): string {
   const lines = examples.map((example) => `  flagkeep ${example}`).join("\n");
@@ -104,13 +105,13 @@ function examplesHelp(examples: readonly string[]): string {
 }
 
 /** The schema of what `--json` prints. */
-function printedSchema(of: Operation): TSchema {
-  const { result, formerJson } = getForm(of);
-  const whole = result?.schema ?? of.output ?? Type.Object({});
-  const one: TSchema = of.isList ? whole.properties.results.items : whole;
-  if (formerJson === undefined) return of.isList ? Type.Array(one) : one;
+function printedSchema(operation: Operation): TSchema {
+  const { result, formerJson } = getForm(operation);
+  const whole = result?.schema ?? operation.output ?? Type.Object({});
+  const one: TSchema = operation.isList ? whole.properties.results.items : whole;
+  if (formerJson === undefined) return operation.isList ? Type.Array(one) : one;
   const printed = Type.Object({ ...(one.properties as TProperties), ...formerJson.properties });
-  return of.isList ? Type.Array(printed) : printed;
+  return operation.isList ? Type.Array(printed) : printed;
 }
 
 interface MemberOption {
@@ -120,18 +121,18 @@ interface MemberOption {
 }
 
 /** An option for each member of the input that is no argument. */
-function getOptions(of: Operation): MemberOption[] {
-  const { arguments: positional = [], options = {} } = getForm(of);
+function getOptions(operation: Operation): MemberOption[] {
+  const { arguments: positional = [], options = {} } = getForm(operation);
   const imported = new Set(positional.map(({ member }) => member));
-  const required = new Set<string>(of.input.required ?? []);
-  return otherMembers(of)
+  const required = new Set<string>(operation.input.required ?? []);
+  return otherMembers(operation)
     .filter(([member]) => !imported.has(member))
     .flatMap(([member, schema]) => {
       const form = (options as Record<string, CommandOption | undefined>)[member];
       const isRequired = form?.isRequired ?? required.has(member);
       return derivedOptions(member, schema, form).map((option) => ({
         member,
-        option: option.makeOptionMandatory(isRequired && !getForm(of).hasFile),
+        option: option.makeOptionMandatory(isRequired && !getForm(operation).hasFile),
         parse: form?.parse,
       }));
     });
@@ -161,24 +162,24 @@ interface Given {
 }
 
 async function readInput(
-  of: Operation,
+  operation: Operation,
   { positional: args, options, fromFile }: Given,
   caller: Caller,
 ): Promise<{ input: Members; found: Members }> {
   const found: Members = {};
   const input = { ...fromFile };
-  const { arguments: positional = [], adds } = getForm(of);
-  const typed = getOptions(of);
+  const { arguments: positional = [], adds } = getForm(operation);
+  const typed = getOptions(operation);
   for (const { member, option, parse } of typed) {
     const value = options[option.attributeName()];
     if (value !== undefined) input[member] = parse === undefined ? value : parse(value as string);
   }
-  const inPath = pathMembers(of);
+  const inPath = pathMembers(operation);
   const hasChange =
     adds !== undefined ||
     Object.keys(input).length > 0 ||
     positional.some(({ member }) => !inPath.includes(member));
-  if (of.http.method === "PATCH" && !hasChange) throw nothingToChange(typed);
+  if (operation.http.method === "PATCH" && !hasChange) throw nothingToChange(typed);
   for (const [index, argument] of positional.entries()) {
     const text = args[index];
     if (text === undefined) continue;
@@ -189,13 +190,13 @@ async function readInput(
 }
 
 /** What commander itself checks for commands without `--file`. */
-function assertComplete(of: Operation, fromFile: Members, command: Command): void {
+function assertComplete(operation: Operation, fromFile: Members, command: Command): void {
   const isRequired = (member: string) =>
-    fromFile[member] === undefined && (of.input.required ?? []).includes(member);
-  for (const [index, { name, member }] of (getForm(of).arguments ?? []).entries())
+    fromFile[member] === undefined && (operation.input.required ?? []).includes(member);
+  for (const [index, { name, member }] of (getForm(operation).arguments ?? []).entries())
     if (command.args[index] === undefined && isRequired(member))
       command.error(`error: missing required argument '${name}'`);
-  for (const { member, option } of getOptions(of))
+  for (const { member, option } of getOptions(operation))
     if (command.opts()[option.attributeName()] === undefined && isRequired(member))
       command.error(`error: required option '${option.flags}' not specified`);
 }
@@ -224,8 +225,8 @@ export async function findByArgument(
 }
 
 /** The input of an operation that reads the body itself. */
-function toRaw(of: Operation, input: Members): Members {
-  const inPath = pathMembers(of);
+function toRaw(operation: Operation, input: Members): Members {
+  const inPath = pathMembers(operation);
   const entries = Object.entries(input);
   const others = entries.filter(([name]) => !inPath.includes(name));
   return {
@@ -235,15 +236,15 @@ function toRaw(of: Operation, input: Members): Members {
 }
 
 async function callAndPrint(
-  of: Operation,
+  operation: Operation,
   { input, found, isJson }: { input: Members; found: Members; isJson: boolean },
   caller: Caller,
 ): Promise<void> {
-  const { result, formerJson, done, table } = getForm(of);
+  const { result, formerJson, done, table } = getForm(operation);
   const printed = (record: unknown) =>
     formerJson === undefined ? record : { ...(record as Members), ...formerJson.of(record as never) };
-  if (of.isList) {
-    const records = await caller.list(of, input);
+  if (operation.isList) {
+    const records = await caller.list(operation, input);
     if (isJson) printJson(records.map(printed));
     else
       printTable(
@@ -252,7 +253,7 @@ async function callAndPrint(
       );
     return;
   }
-  const output = await caller.call(of, of.http.takesRawBody ? toRaw(of, input) : input);
+  const output = await caller.call(operation, operation.http.takesRawBody ? toRaw(operation, input) : input);
   const record =
     result === undefined
       ? output
@@ -263,7 +264,7 @@ async function callAndPrint(
 
 /** @throws {InvalidSettingError} @throws {NotInitializedError} @throws {AmbiguousSelectorError} */
 export async function withCaller(
-  of: Operation,
+  operation: Operation,
   options: CallOptions,
   work: (caller: Caller) => Promise<void>,
   open?: OpenStores,
@@ -274,5 +275,5 @@ export async function withCaller(
     return await work(remoteCaller(server, options));
   }
   const { withLocalCaller } = await import("./local.ts");
-  await withLocalCaller(of, options, work, open);
+  await withLocalCaller(operation, options, work, open);
 }

@@ -72,15 +72,17 @@ function localCaller(
       return creatingAuthor(metadata, organizationId, options.user);
     },
   };
-  const run = (of: Operation, input: Members, page: object = {}) =>
-    (of.run as Run)(
+  const run = (operation: Operation, input: Members, page: object = {}) =>
+    (operation.run as Run)(
       { stores, actor, organization: owner, project, now: changeTime(), baseUrl: () => getBaseUrl(options) },
-      { ...checked(of, input), ...page },
+      { ...checked(operation, input), ...page },
     );
   return {
-    call: async (of, input) => await run(of, input),
-    list: async (of, input = {}) => ((await run(of, input, allResults)) as { results: unknown[] }).results,
-    callAll: async (of, inputs) => metadata.change(() => runAll(inputs, (input) => run(of, input))),
+    call: async (operation, input) => await run(operation, input),
+    list: async (operation, input = {}) =>
+      ((await run(operation, input, allResults)) as { results: unknown[] }).results,
+    callAll: async (operation, inputs) =>
+      metadata.change(() => runAll(inputs, (input) => run(operation, input))),
     in: (projectId) => localCaller(opened, { project: resolveProjects(metadata, projectId)[0] }),
   };
 }
@@ -108,9 +110,10 @@ function runAll(inputs: readonly Members[], run: (input: Members) => unknown): u
 }
 
 /** Validates the input as the API does. @throws {InvalidFieldError} */
-function checked(of: Operation, input: Members): Members {
-  if (of.http.takesRawBody) return input;
-  if (of.readQuery !== undefined && sendsQuery(of)) return { ...input, ...of.readQuery(getQuery(input)) };
-  const others = object(Object.fromEntries(otherMembers(of)));
+function checked(operation: Operation, input: Members): Members {
+  if (operation.http.takesRawBody) return input;
+  if (operation.readQuery !== undefined && sendsQuery(operation))
+    return { ...input, ...operation.readQuery(getQuery(input)) };
+  const others = object(Object.fromEntries(otherMembers(operation)));
   return { ...input, ...parseFields(others, input) };
 }

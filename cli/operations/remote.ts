@@ -46,14 +46,14 @@ export function remoteCaller(server: Server, options: CallOptions): Caller {
     if (options[name] !== undefined)
       throw new InvalidSettingError(`--${name} needs the data directory: ${consequence}.`);
   }
-  const call = (of: Operation, input: Members) => request(server, of, options, input);
+  const call = (operation: Operation, input: Members) => request(server, operation, options, input);
   return {
     call,
-    list: async (of, input = {}) => {
+    list: async (operation, input = {}) => {
       const all: unknown[] = [];
       for (;;) {
         const page = { limit: pageSize, offset: all.length };
-        const { count, results } = (await call(of, { ...input, ...page })) as {
+        const { count, results } = (await call(operation, { ...input, ...page })) as {
           count: number;
           results: unknown[];
         };
@@ -62,9 +62,9 @@ export function remoteCaller(server: Server, options: CallOptions): Caller {
       }
     },
     in: (project) => remoteCaller(server, { ...options, project }),
-    callAll: async (of, inputs) => {
+    callAll: async (operation, inputs) => {
       const outputs: unknown[] = [];
-      for (const input of inputs) outputs.push(await call(of, input));
+      for (const input of inputs) outputs.push(await call(operation, input));
       return outputs;
     },
   };
@@ -72,20 +72,20 @@ export function remoteCaller(server: Server, options: CallOptions): Caller {
 
 async function request(
   server: Server,
-  of: Operation,
+  operation: Operation,
   options: CallOptions,
   input: Members,
 ): Promise<unknown> {
-  const inPath = pathMembers(of);
+  const inPath = pathMembers(operation);
   const others = Object.entries(input).filter(([name]) => !inPath.includes(name));
-  const inQuery = sendsQuery(of);
-  const body = of.http.takesRawBody ? input.body : Object.fromEntries(others);
+  const inQuery = sendsQuery(operation);
+  const body = operation.http.takesRawBody ? input.body : Object.fromEntries(others);
   const query = inQuery ? `?${getQuery(Object.fromEntries(others))}` : "";
-  const hasBody = !inQuery && (otherMembers(of).length > 0 || others.length > 0);
+  const hasBody = !inQuery && (otherMembers(operation).length > 0 || others.length > 0);
   let response: Response;
   try {
-    response = await fetch(`${server.url}${getPath(of, options, input)}/${query}`, {
-      method: of.http.method,
+    response = await fetch(`${server.url}${getPath(operation, options, input)}/${query}`, {
+      method: operation.http.method,
       headers: {
         Authorization: `Bearer ${server.key}`,
         ...(hasBody ? { "Content-Type": "application/json" } : {}),

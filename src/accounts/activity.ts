@@ -179,30 +179,32 @@ export interface ActivityFilter {
   before?: Date;
 }
 
-function chosenBy(of: ActivityOwner & ActivityFilter) {
+function chosenBy(activityOwner: ActivityOwner & ActivityFilter) {
   return and(
-    "projectId" in of ? eq(activity.projectId, of.projectId) : eq(activity.organizationId, of.organizationId),
-    of.scope === undefined ? undefined : eq(activity.scope, of.scope),
-    of.itemId === undefined ? undefined : eq(activity.itemId, String(of.itemId)),
-    of.userId === undefined
+    "projectId" in activityOwner
+      ? eq(activity.projectId, activityOwner.projectId)
+      : eq(activity.organizationId, activityOwner.organizationId),
+    activityOwner.scope === undefined ? undefined : eq(activity.scope, activityOwner.scope),
+    activityOwner.itemId === undefined ? undefined : eq(activity.itemId, String(activityOwner.itemId)),
+    activityOwner.userId === undefined
       ? undefined
-      : of.userId === null
+      : activityOwner.userId === null
         ? isNull(activity.userId)
-        : eq(activity.userId, of.userId),
-    of.activity === undefined ? undefined : eq(activity.activity, of.activity),
-    of.after === undefined ? undefined : gte(activity.createdAt, of.after),
-    of.before === undefined ? undefined : lt(activity.createdAt, of.before),
+        : eq(activity.userId, activityOwner.userId),
+    activityOwner.activity === undefined ? undefined : eq(activity.activity, activityOwner.activity),
+    activityOwner.after === undefined ? undefined : gte(activity.createdAt, activityOwner.after),
+    activityOwner.before === undefined ? undefined : lt(activity.createdAt, activityOwner.before),
   );
 }
 
 /** The entries from the newest down to the given one; undefined if it is not among the first `max`. */
 export function activitiesSince(
   db: Reading,
-  of: ActivityOwner & ActivityFilter,
+  activityOwner: ActivityOwner & ActivityFilter,
   id: string,
   max: number,
 ): ActivityEntry[] | undefined {
-  const { entries } = listActivity(db, of, { limit: max, offset: 0 });
+  const { entries } = listActivity(db, activityOwner, { limit: max, offset: 0 });
   const last = entries.findIndex((entry) => entry.id === id);
   return last < 0 ? undefined : entries.slice(0, last + 1);
 }
@@ -210,13 +212,13 @@ export function activitiesSince(
 /** Size of the details of a page of entries in bytes, measured without reading them. */
 export function activityBytes(
   db: Reading,
-  of: ActivityOwner & ActivityFilter,
+  activityOwner: ActivityOwner & ActivityFilter,
   page: { limit: number; offset: number },
 ): number {
   const entries = db
     .select({ bytes: sql<number>`octet_length(${activity.detail})`.as("bytes") })
     .from(activity)
-    .where(chosenBy(of))
+    .where(chosenBy(activityOwner))
     .orderBy(desc(activity.createdAt), desc(activity.id))
     .limit(page.limit)
     .offset(page.offset)
@@ -230,10 +232,10 @@ export function activityBytes(
 /** Entries of an owner, or of one scope or item, newest first, and the total count. */
 export function listActivity(
   db: Reading,
-  of: ActivityOwner & ActivityFilter,
+  activityOwner: ActivityOwner & ActivityFilter,
   page: { limit: number; offset: number },
 ): { entries: ActivityEntry[]; total: number } {
-  const chosen = chosenBy(of);
+  const chosen = chosenBy(activityOwner);
   const total = db.select({ count: sql<number>`count(*)` }).from(activity).where(chosen).get()?.count ?? 0;
   const entries = db
     .select()

@@ -117,8 +117,8 @@ export function updateOrganization(
   });
 }
 
-function shown(of: Organization): JsonObject {
-  return { name: of.name, feature_flags_access_level: of.featureFlagsAccessLevel };
+function shown(organization: Organization): JsonObject {
+  return { name: organization.name, feature_flags_access_level: organization.featureFlagsAccessLevel };
 }
 
 function toSlug(name: string): string {

@@ -103,23 +103,25 @@ export function createRole(
 /** Renames a role or changes its access to flags. @throws {NotFoundError} @throws {InvalidFieldError} */
 export function updateRole(
   metadata: Metadata,
-  of: { organizationId: string; id: string; by: Author },
+  target: { organizationId: string; id: string; by: Author },
   change: { name?: string; featureFlagsAccessLevel?: number },
   now: Date,
 ): Role {
   const level = checkedFlagsAccess(change.featureFlagsAccessLevel);
   return metadata.change((t) => {
-    const before = getRole(t, of.organizationId, of.id);
+    const before = getRole(t, target.organizationId, target.id);
     t.update(role)
       .set({
         name:
-          change.name === undefined ? before.name : checkName(t, of.organizationId, change.name, before.id),
+          change.name === undefined
+            ? before.name
+            : checkName(t, target.organizationId, change.name, before.id),
         featureFlagsAccessLevel: level ?? before.featureFlagsAccessLevel,
       })
       .where(eq(role.id, before.id))
       .run();
-    const after = getRole(t, of.organizationId, of.id);
-    record(t, after, "updated", of.by, now, before);
+    const after = getRole(t, target.organizationId, target.id);
+    record(t, after, "updated", target.by, now, before);
     return after;
   });
 }
@@ -127,11 +129,11 @@ export function updateRole(
 /** Deletes a role, its memberships and its access records. @throws {NotFoundError} */
 export function deleteRole(
   metadata: Metadata,
-  of: { organizationId: string; id: string; by: Author },
+  target: { organizationId: string; id: string; by: Author },
   now: Date,
 ): void {
   metadata.change((t) => {
-    const before = getRole(t, of.organizationId, of.id);
+    const before = getRole(t, target.organizationId, target.id);
     const flags = t
       .select({ id: flag.id, key: flag.key, projectId: flag.projectId })
       .from(roleAccess)
@@ -139,8 +141,8 @@ export function deleteRole(
       .where(eq(roleAccess.roleId, before.id))
       .all();
     t.delete(role).where(eq(role.id, before.id)).run();
-    record(t, before, "deleted", of.by, now);
-    for (const one of flags) recordRoleAccess(t, one, before.name, "deleted", of.by, now);
+    record(t, before, "deleted", target.by, now);
+    for (const one of flags) recordRoleAccess(t, one, before.name, "deleted", target.by, now);
   });
 }
 
@@ -171,16 +173,16 @@ export function recordRoleAccess(
  */
 export function addRoleMember(
   metadata: Metadata,
-  of: { organizationId: string; roleId: string; userUuid: string; by: Author },
+  target: { organizationId: string; roleId: string; userUuid: string; by: Author },
   now: Date,
 ): RoleMember {
   return metadata.change((t) => {
-    const found = getRole(t, of.organizationId, of.roleId);
+    const found = getRole(t, target.organizationId, target.roleId);
     const person = t
       .select({ user })
       .from(user)
       .innerJoin(membership, eq(membership.userId, user.id))
-      .where(and(eq(user.uuid, of.userUuid), eq(membership.organizationId, of.organizationId)))
+      .where(and(eq(user.uuid, target.userUuid), eq(membership.organizationId, target.organizationId)))
       .get()?.user;
     if (!person) throw new InvalidFieldError(null, "invalid_input", "User does not exist.");
     if (found.members.some((member) => member.user.id === person.id)) {
@@ -197,7 +199,7 @@ export function addRoleMember(
       })
       .returning()
       .get();
-    record(t, getRole(t, of.organizationId, of.roleId), "updated", of.by, now, found);
+    record(t, getRole(t, target.organizationId, target.roleId), "updated", target.by, now, found);
     return { ...row, user: person };
   });
 }
@@ -205,29 +207,30 @@ export function addRoleMember(
 /** @throws {NotFoundError} */
 export function removeRoleMember(
   metadata: Metadata,
-  of: { organizationId: string; roleId: string; id: string; by: Author },
+  target: { organizationId: string; roleId: string; id: string; by: Author },
   now: Date,
 ): void {
   metadata.change((t) => {
-    const found = getRole(t, of.organizationId, of.roleId);
-    if (!found.members.some((member) => member.id === of.id)) throw new NotFoundError();
-    leaveRole(t, found, of.id, of.by, now);
+    const found = getRole(t, target.organizationId, target.roleId);
+    if (!found.members.some((member) => member.id === target.id)) throw new NotFoundError();
+    leaveRole(t, found, target.id, target.by, now);
   });
 }
 
 /** Removes a former member from all roles of the organization, inside a transaction. */
 export function leaveRoles(
   t: MetadataTx,
-  of: { organizationId: string; userId: number; by: Author },
+  target: { organizationId: string; userId: number; by: Author },
   now: Date,
 ): void {
   const own = t
     .select({ id: roleMembership.id, roleId: role.id })
     .from(roleMembership)
     .innerJoin(role, eq(role.id, roleMembership.roleId))
-    .where(and(eq(role.organizationId, of.organizationId), eq(roleMembership.userId, of.userId)))
+    .where(and(eq(role.organizationId, target.organizationId), eq(roleMembership.userId, target.userId)))
     .all();
-  for (const { id, roleId } of own) leaveRole(t, getRole(t, of.organizationId, roleId), id, of.by, now);
+  for (const { id, roleId } of own)
+    leaveRole(t, getRole(t, target.organizationId, roleId), id, target.by, now);
 }
 
 function leaveRole(t: MetadataTx, before: Role, membershipId: string, by: Author, now: Date): void {
@@ -274,23 +277,30 @@ function checkName(t: MetadataTx, organizationId: string, name: string, ownId: s
 }
 
 /** @param before the previous state, for updates. */
-function record(t: MetadataTx, of: Role, activity: string, by: Author, now: Date, before: Role = of): void {
+function record(
+  t: MetadataTx,
+  role: Role,
+  activity: string,
+  by: Author,
+  now: Date,
+  before: Role = role,
+): void {
   recordActivity(t, {
     by,
-    organizationId: of.organizationId,
+    organizationId: role.organizationId,
     activity,
     scope: "Role",
-    itemId: of.id,
-    name: of.name,
-    changes: changesBetween("Role", shown(before), shown(of), Object.keys(shown(of))),
+    itemId: role.id,
+    name: role.name,
+    changes: changesBetween("Role", shown(before), shown(role), Object.keys(shown(role))),
     now,
   });
 }
 
-function shown(of: Role): JsonObject {
+function shown(role: Role): JsonObject {
   return {
-    name: of.name,
-    feature_flags_access_level: of.featureFlagsAccessLevel,
-    members: of.members.map((member) => member.user.email),
+    name: role.name,
+    feature_flags_access_level: role.featureFlagsAccessLevel,
+    members: role.members.map((member) => member.user.email),
   };
 }

@@ -256,7 +256,7 @@ export function updateUser(metadata: MetadataDb, userId: number, change: UserCha
 /** Records activity about a user. @param at.by the author. */
 export function recordUser(
   t: MetadataTx,
-  of: User,
+  user: User,
   activity: string,
   at: { organizationId: string | null; by: Author },
   now: Date,
@@ -267,8 +267,8 @@ export function recordUser(
     organizationId: at.organizationId ?? undefined,
     activity,
     scope: "User",
-    itemId: of.id,
-    name: of.email,
+    itemId: user.id,
+    name: user.email,
     changes,
     now,
   });

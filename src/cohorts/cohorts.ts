@@ -134,12 +134,12 @@ function insertCohort(t: MetadataTx, input: NewCohort, now: Date): Cohort {
 /** Updates or deletes a cohort. @throws {NotFoundError} @throws {InvalidFieldError} */
 export function updateCohort(
   metadata: Metadata,
-  of: { projectId: number; id: number; by: Author; recordMisfit?: RecordMisfit },
+  target: { projectId: number; id: number; by: Author; recordMisfit?: RecordMisfit },
   fields: Partial<CohortFields>,
   now: Date,
 ): Cohort {
   return metadata.change((t) => {
-    const before = findCohort(t, of.projectId, of.id, { includeDeleted: true });
+    const before = findCohort(t, target.projectId, target.id, { includeDeleted: true });
     if (!before) throw new NotFoundError();
     const isStatic = fields.isStatic ?? before.isStatic;
     const sent: Partial<CohortFields> = { ...fields };
@@ -147,10 +147,14 @@ export function updateCohort(
     if (!isStatic && (isRestored || fields.filters !== undefined || fields.isStatic !== undefined)) {
       const wanted = fields.filters ?? before.filters;
       // Stored values may be older than the validation.
-      const recordMisfit = fields.filters === undefined ? () => {} : of.recordMisfit;
-      const { filters, isBehavioral } = checkedDefinition(t, { ...of, ownId: of.id, recordMisfit }, wanted);
+      const recordMisfit = fields.filters === undefined ? () => {} : target.recordMisfit;
+      const { filters, isBehavioral } = checkedDefinition(
+        t,
+        { ...target, ownId: target.id, recordMisfit },
+        wanted,
+      );
       sent.filters = filters;
-      if (isBehavioral && activeFlagsUsing(t, of.projectId, of.id).length > 0) {
+      if (isBehavioral && activeFlagsUsing(t, target.projectId, target.id).length > 0) {
         throw new InvalidFieldError(
           "filters",
           "behavioral_cohort_found",
@@ -160,19 +164,19 @@ export function updateCohort(
     }
     if (Object.keys(fields).length === 0) return before;
     checkStaysUsable(t, before, { ...before, ...sent });
-    const after = t.update(cohort).set(sent).where(eq(cohort.id, of.id)).returning().get();
+    const after = t.update(cohort).set(sent).where(eq(cohort.id, target.id)).returning().get();
     recordChange(t, {
-      by: of.by,
-      projectId: of.projectId,
+      by: target.by,
+      projectId: target.projectId,
       activity: before.deleted === after.deleted ? "updated" : after.deleted ? "deleted" : "restored",
       scope: "Cohort",
-      itemId: of.id,
+      itemId: target.id,
       name: after.name,
       before: shown(before),
       after: shown(after),
       now,
     });
-    bumpRevision(t, flagRevision(of.projectId));
+    bumpRevision(t, flagRevision(target.projectId));
     return after;
   });
 }
@@ -228,13 +232,13 @@ export function recordCalculation(
   });
 }
 
-function shown(of: Cohort): JsonObject {
+function shown(cohort: Cohort): JsonObject {
   return {
-    name: of.name,
-    description: of.description,
-    filters: of.filters,
-    is_static: of.isStatic,
-    deleted: of.deleted,
+    name: cohort.name,
+    description: cohort.description,
+    filters: cohort.filters,
+    is_static: cohort.isStatic,
+    deleted: cohort.deleted,
   };
 }
 

@@ -79,14 +79,14 @@ export function findAnnotation(db: Reading, projectId: number, id: number): Anno
 /** @throws {InvalidFieldError} */
 export function createAnnotation(
   metadata: Metadata,
-  of: { projectId: number; by: Author; now: Date },
+  target: { projectId: number; by: Author; now: Date },
   fields: Omit<AnnotationFields, "deleted">,
 ): Annotation {
   return metadata.change((t) => {
     const { count } = t
       .select({ count: sql<number>`count(*)` })
       .from(annotation)
-      .where(and(eq(annotation.projectId, of.projectId), eq(annotation.deleted, false)))
+      .where(and(eq(annotation.projectId, target.projectId), eq(annotation.deleted, false)))
       .get()!;
     if (count >= annotationsMax)
       throw new InvalidFieldError(
@@ -97,15 +97,15 @@ export function createAnnotation(
     const created = t
       .insert(annotation)
       .values({
-        ...checked(t, of.projectId, { ...fields, deleted: false }),
-        projectId: of.projectId,
-        createdById: getCreatorId(of.by),
-        createdAt: of.now,
-        updatedAt: of.now,
+        ...checked(t, target.projectId, { ...fields, deleted: false }),
+        projectId: target.projectId,
+        createdById: getCreatorId(target.by),
+        createdAt: target.now,
+        updatedAt: target.now,
       })
       .returning()
       .get();
-    record(t, created, "created", of);
+    record(t, created, "created", target);
     return created;
   });
 }
@@ -113,24 +113,25 @@ export function createAnnotation(
 /** Changes, deletes or restores an annotation. @throws {NotFoundError} @throws {InvalidFieldError} */
 export function updateAnnotation(
   metadata: Metadata,
-  of: { projectId: number; id: number; by: Author; now: Date },
+  target: { projectId: number; id: number; by: Author; now: Date },
   fields: Partial<AnnotationFields>,
 ): Annotation {
   return metadata.change((t) => {
-    const before = findAnnotation(t, of.projectId, of.id);
-    if (before.deleted && fields.deleted !== false) throw new NotFoundError(undefined, `annotation ${of.id}`);
+    const before = findAnnotation(t, target.projectId, target.id);
+    if (before.deleted && fields.deleted !== false)
+      throw new NotFoundError(undefined, `annotation ${target.id}`);
     const { content, dateMarker, scope, dashboardId, insightId, deleted } = { ...before, ...fields };
     const after = t
       .update(annotation)
       .set({
-        ...checked(t, of.projectId, { content, dateMarker, scope, dashboardId, insightId, deleted }),
-        updatedAt: of.now,
+        ...checked(t, target.projectId, { content, dateMarker, scope, dashboardId, insightId, deleted }),
+        updatedAt: target.now,
       })
-      .where(eq(annotation.id, of.id))
+      .where(eq(annotation.id, target.id))
       .returning()
       .get();
     const activity = before.deleted === after.deleted ? "updated" : after.deleted ? "deleted" : "restored";
-    record(t, after, activity, of, before);
+    record(t, after, activity, target, before);
     return after;
   });
 }

@@ -35,13 +35,15 @@ const shown = ({ hash: _, passwordHash, ...link }: Row): ShareLink => ({
 export function listShareLinks(
   db: Reading,
   projectId: number,
-  of?: { dashboardId: number } | { insightId: number } | "overview",
+  subject?: { dashboardId: number } | { insightId: number } | "overview",
 ): ShareLink[] {
   const chosen: SQL[] = [eq(shareLink.projectId, projectId)];
-  if (of === "overview") chosen.push(isNotNull(shareLink.overview));
-  else if (of !== undefined)
+  if (subject === "overview") chosen.push(isNotNull(shareLink.overview));
+  else if (subject !== undefined)
     chosen.push(
-      "dashboardId" in of ? eq(shareLink.dashboardId, of.dashboardId) : eq(shareLink.insightId, of.insightId),
+      "dashboardId" in subject
+        ? eq(shareLink.dashboardId, subject.dashboardId)
+        : eq(shareLink.insightId, subject.insightId),
     );
   return db
     .select()

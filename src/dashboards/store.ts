@@ -205,7 +205,7 @@ export interface TileChange {
  */
 export function updateDashboard(
   metadata: Metadata,
-  of: { projectId: number; id: number },
+  target: { projectId: number; id: number },
   fields: Partial<DashboardFields>,
   tiles: readonly TileChange[] = [],
 ): Dashboard {
@@ -214,15 +214,15 @@ export function updateDashboard(
     const before = t
       .select()
       .from(dashboard)
-      .where(and(eq(dashboard.projectId, of.projectId), eq(dashboard.id, of.id)))
+      .where(and(eq(dashboard.projectId, target.projectId), eq(dashboard.id, target.id)))
       .get();
     if (!before || (before.deleted && fields.deleted !== false)) throw new NotFoundError();
     if (Object.keys(plain).length > 0) {
-      t.update(dashboard).set(plain).where(eq(dashboard.id, of.id)).run();
+      t.update(dashboard).set(plain).where(eq(dashboard.id, target.id)).run();
     }
-    if (tags) replaceTags(t, of.projectId, "dashboard", of.id, normalizeTags(tags, "tags") ?? []);
-    changeTiles(t, of.id, tiles);
-    return { ...before, ...plain, tags: getTags(t, "dashboard", of.id) };
+    if (tags) replaceTags(t, target.projectId, "dashboard", target.id, normalizeTags(tags, "tags") ?? []);
+    changeTiles(t, target.id, tiles);
+    return { ...before, ...plain, tags: getTags(t, "dashboard", target.id) };
   });
 }
 
@@ -376,15 +376,15 @@ export function createInsight(
 /** Changes or deletes an insight. @throws {NotFoundError} @throws {InvalidFieldError} as `createInsight`. */
 export function updateInsight(
   metadata: Metadata,
-  of: { projectId: number; name: string },
+  target: { projectId: number; name: string },
   { fields, links }: { fields: Partial<InsightFields>; links: InsightLinks },
   now: Date,
 ): Insight {
   return metadata.change((t) => {
     const isRestored = fields.deleted === false;
     const before =
-      findInsight(t, of.projectId, of.name) ??
-      (isRestored ? findInsight(t, of.projectId, of.name, { deleted: true }) : undefined);
+      findInsight(t, target.projectId, target.name) ??
+      (isRestored ? findInsight(t, target.projectId, target.name, { deleted: true }) : undefined);
     if (!before) throw new NotFoundError();
     link(t, before, links);
     return t

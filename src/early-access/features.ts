@@ -66,13 +66,13 @@ export function publicFeatures(db: Reading, projectId: number, wanted: readonly 
     .map(({ feature, flagKey }) => ({ ...shownInFlag(feature, flagKey), payload: feature.payload }));
 }
 
-function shownInFlag(of: Feature, flagKey: string): JsonObject {
+function shownInFlag(feature: Feature, flagKey: string): JsonObject {
   return {
-    id: of.id,
-    name: of.name,
-    description: of.description,
-    stage: of.stage,
-    documentationUrl: of.documentationUrl,
+    id: feature.id,
+    name: feature.name,
+    description: feature.description,
+    stage: feature.stage,
+    documentationUrl: feature.documentationUrl,
     flagKey,
   };
 }
@@ -207,46 +207,46 @@ export function updateFeature(
 /** Deletes a feature; its flag stays, without enrollment. @throws {NotFoundError} */
 export function deleteFeature(deps: FlagWriteDeps, actor: ExperimentActor, id: string): void {
   deps.metadata.change((t) => {
-    const of = getFeature(t, actor.project.id, id);
-    if (isReleased(of.stage)) withdraw(deps, actor, of);
+    const feature = getFeature(t, actor.project.id, id);
+    if (isReleased(feature.stage)) withdraw(deps, actor, feature);
     removeFlagLinks(t, "feature", id);
     t.delete(earlyAccessFeature).where(eq(earlyAccessFeature.id, id)).run();
-    bumpRevision(t, flagRevision(of.projectId));
-    recordFeature(t, "deleted", of, of, actor);
+    bumpRevision(t, flagRevision(feature.projectId));
+    recordFeature(t, "deleted", feature, feature, actor);
   });
 }
 
 /** The flag follows the person's enrollment. */
-function release(deps: FlagWriteDeps, actor: ExperimentActor, of: Feature, flagKey: string): void {
+function release(deps: FlagWriteDeps, actor: ExperimentActor, feature: Feature, flagKey: string): void {
   const condition = { key: enrollmentProperty(flagKey), type: "person", operator: "exact", value: ["true"] };
-  changeFlag(deps, actor, of, {
+  changeFlag(deps, actor, feature, {
     filters: { super_groups: [{ properties: [condition], rollout_percentage: 100 }] },
   });
 }
 
-function withdraw(deps: FlagWriteDeps, actor: ExperimentActor, of: Feature): void {
-  changeFlag(deps, actor, of, { filters: { super_groups: null } });
+function withdraw(deps: FlagWriteDeps, actor: ExperimentActor, feature: Feature): void {
+  changeFlag(deps, actor, feature, { filters: { super_groups: null } });
 }
 
-function afterWrite(t: MetadataTx, of: Feature, flagKey: string): void {
+function afterWrite(t: MetadataTx, feature: Feature, flagKey: string): void {
   setFlagLink(t, {
     kind: "feature",
-    objectId: of.id,
-    flagId: of.flagId,
-    name: of.name,
-    shown: shownInFlag(of, flagKey),
-    holds: of.stage !== "archived",
+    objectId: feature.id,
+    flagId: feature.flagId,
+    name: feature.name,
+    shown: shownInFlag(feature, flagKey),
+    holds: feature.stage !== "archived",
   });
-  bumpRevision(t, flagRevision(of.projectId));
+  bumpRevision(t, flagRevision(feature.projectId));
 }
 
-function getRecorded(of: Feature): JsonObject {
+function getRecorded(feature: Feature): JsonObject {
   return {
-    name: of.name,
-    description: of.description,
-    stage: of.stage,
-    documentation_url: of.documentationUrl,
-    payload: of.payload,
+    name: feature.name,
+    description: feature.description,
+    stage: feature.stage,
+    documentation_url: feature.documentationUrl,
+    payload: feature.payload,
   };
 }
 

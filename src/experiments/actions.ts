@@ -159,16 +159,21 @@ export function updateExperiment(
 }
 
 /** Writes a holdout into the flag that was changed or deleted while the experiment was deleted. */
-function restoreHoldout(deps: FlagWriteDeps, t: MetadataTx, actor: ExperimentActor, of: Experiment): void {
-  const { holdout: current = null } = getFlag(t, of).filters;
-  const sent = holdoutFilters(t, of, of.holdoutId);
+function restoreHoldout(
+  deps: FlagWriteDeps,
+  t: MetadataTx,
+  actor: ExperimentActor,
+  experiment: Experiment,
+): void {
+  const { holdout: current = null } = getFlag(t, experiment).filters;
+  const sent = holdoutFilters(t, experiment, experiment.holdoutId);
   if (Bun.deepEquals(current, sent.filters.holdout)) return;
   // A holdout that exists is another experiment's on the same flag, or was sent with the flag.
   const isForeign =
-    of.holdoutId === null &&
+    experiment.holdoutId === null &&
     isJsonObject(current) &&
-    findHoldout(t, of.projectId, Number(current.id)) !== undefined;
-  if (!isForeign) changeFlag(deps, actor, of, sent);
+    findHoldout(t, experiment.projectId, Number(current.id)) !== undefined;
+  if (!isForeign) changeFlag(deps, actor, experiment, sent);
 }
 
 /** Dates in a PATCH: PostHog's clients launch and end experiments with them. */
@@ -176,24 +181,27 @@ function applyDates(
   deps: FlagWriteDeps,
   t: MetadataTx,
   actor: ExperimentActor,
-  of: Experiment,
+  experiment: Experiment,
   { start_date: sentStart, end_date: sentEnd }: Pick<EditInput, "start_date" | "end_date">,
 ): Experiment {
   const date = (sent: string | null | undefined, before: Date | null) =>
     sent === undefined ? before : sent === null ? null : new Date(sent);
-  const startDate = date(sentStart, of.startDate);
-  const endDate = date(sentEnd, of.endDate);
-  if (startDate?.getTime() === of.startDate?.getTime() && endDate?.getTime() === of.endDate?.getTime())
-    return of;
+  const startDate = date(sentStart, experiment.startDate);
+  const endDate = date(sentEnd, experiment.endDate);
+  if (
+    startDate?.getTime() === experiment.startDate?.getTime() &&
+    endDate?.getTime() === experiment.endDate?.getTime()
+  )
+    return experiment;
   if (endDate !== null && (startDate === null || endDate <= startDate))
     throw new InvalidFieldError("end_date", "invalid_input", "`end_date` must be after `start_date`.");
-  if (of.startDate === null && startDate !== null) {
-    assertLaunchable(getFlag(t, of));
-    changeFlag(deps, actor, of, { active: true });
+  if (experiment.startDate === null && startDate !== null) {
+    assertLaunchable(getFlag(t, experiment));
+    changeFlag(deps, actor, experiment, { active: true });
   }
   // Only stopped experiments are archived: otherwise no transition would lead out of the archive.
-  const archived = of.archived && endDate !== null;
-  const after = writeExperiment(t, of, { startDate, endDate, archived }, actor.now);
-  recordExperiment(t, "updated", of, after, actor);
+  const archived = experiment.archived && endDate !== null;
+  const after = writeExperiment(t, experiment, { startDate, endDate, archived }, actor.now);
+  recordExperiment(t, "updated", experiment, after, actor);
   return after;
 }

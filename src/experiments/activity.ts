@@ -4,27 +4,27 @@ import { changeRecorder } from "../accounts/activity.ts";
 import type { JsonObject } from "../lib/json/value.ts";
 import type { Experiment } from "./store.ts";
 
-function getShown(of: Experiment): JsonObject {
+function getShown(experiment: Experiment): JsonObject {
   return {
-    name: of.name,
-    description: of.description,
-    start_date: of.startDate?.toISOString() ?? null,
-    end_date: of.endDate?.toISOString() ?? null,
-    archived: of.archived,
-    deleted: of.deleted,
-    conclusion: of.conclusion,
-    conclusion_comment: of.conclusionComment,
-    metrics: of.metrics,
-    metrics_secondary: of.metricsSecondary,
-    saved_metrics_ids: of.savedMetrics,
-    exposure_criteria: of.exposureCriteria,
-    stats_config: of.statsConfig,
-    holdout_id: of.holdoutId,
-    parameters: of.parameters,
-    only_count_matured_users: of.onlyCountMaturedUsers,
-    minimum_exposures: of.minimumExposures,
-    running_time_calculation: of.runningTimeCalculation,
-    tags: of.tags,
+    name: experiment.name,
+    description: experiment.description,
+    start_date: experiment.startDate?.toISOString() ?? null,
+    end_date: experiment.endDate?.toISOString() ?? null,
+    archived: experiment.archived,
+    deleted: experiment.deleted,
+    conclusion: experiment.conclusion,
+    conclusion_comment: experiment.conclusionComment,
+    metrics: experiment.metrics,
+    metrics_secondary: experiment.metricsSecondary,
+    saved_metrics_ids: experiment.savedMetrics,
+    exposure_criteria: experiment.exposureCriteria,
+    stats_config: experiment.statsConfig,
+    holdout_id: experiment.holdoutId,
+    parameters: experiment.parameters,
+    only_count_matured_users: experiment.onlyCountMaturedUsers,
+    minimum_exposures: experiment.minimumExposures,
+    running_time_calculation: experiment.runningTimeCalculation,
+    tags: experiment.tags,
   };
 }
 

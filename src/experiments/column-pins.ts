@@ -15,10 +15,10 @@ function experimentProperties(db: Reading): string[] {
   const names = new Set<string>();
   const launched = launchedExperiments(db);
   if (launched.length === 0) return [];
-  for (const of of launched) for (const name of exposureProperties(db, of)) names.add(name);
-  for (const of of launched) {
-    const ids = savedMetricLinks(of).map(({ id }) => id);
-    for (const { metric } of getMetrics(of, savedMetricsById(db, of.projectId, ids)))
+  for (const experiment of launched) for (const name of exposureProperties(db, experiment)) names.add(name);
+  for (const experiment of launched) {
+    const ids = savedMetricLinks(experiment).map(({ id }) => id);
+    for (const { metric } of getMetrics(experiment, savedMetricsById(db, experiment.projectId, ids)))
       for (const source of sourcesIn(metric)) for (const name of getProperties(source)) names.add(name);
   }
   return [...names].filter((name) => name.length <= nameLengthMax);

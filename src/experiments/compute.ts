@@ -65,9 +65,9 @@ export interface Prepared {
   groupType: string | undefined;
 }
 
-export function prepare(deps: ComputeDeps, of: Experiment, { project }: ComputeOptions): Prepared {
+export function prepare(deps: ComputeDeps, experiment: Experiment, { project }: ComputeOptions): Prepared {
   const { db } = deps.metadata;
-  const flag = findFlag(db, project.id, of.flagId);
+  const flag = findFlag(db, project.id, experiment.flagId);
   if (flag === undefined) throw new NotFoundError();
   const index = getGroupType({}, flag.filters);
   const types = index === null ? [] : (deps.groupTypes?.(project.id) ?? []);
@@ -75,23 +75,23 @@ export function prepare(deps: ComputeDeps, of: Experiment, { project }: ComputeO
   return {
     flag,
     variants,
-    settings: readSettings(of, variants),
-    shares: sharePeriods(db, of, flag),
+    settings: readSettings(experiment, variants),
+    shares: sharePeriods(db, experiment, flag),
     groupType: index === null ? undefined : (types.find((type) => type.index === index)?.name ?? ""),
   };
 }
 
 /** The percentages since the launch, from the activity log of the flag. */
-function sharePeriods(db: Reading, of: Experiment, flag: Flag): SharePeriod[] {
-  const start = of.startDate ?? new Date(0);
+function sharePeriods(db: Reading, experiment: Experiment, flag: Flag): SharePeriod[] {
+  const start = experiment.startDate ?? new Date(0);
   const entries = db
     .select({ detail: activity.detail, at: activity.createdAt })
     .from(activity)
     .where(
       and(
-        eq(activity.projectId, of.projectId),
+        eq(activity.projectId, experiment.projectId),
         eq(activity.scope, "FeatureFlag"),
-        eq(activity.itemId, String(of.flagId)),
+        eq(activity.itemId, String(experiment.flagId)),
         gt(activity.createdAt, start),
       ),
     )
@@ -99,7 +99,8 @@ function sharePeriods(db: Reading, of: Experiment, flag: Flag): SharePeriod[] {
     .all()
     .flatMap(({ detail, at }) => filterChanges(detail).map((change) => ({ ...change, at })))
     .filter(
-      ({ before, after, at }) => !Bun.deepEquals(before, after) && (of.endDate === null || at < of.endDate),
+      ({ before, after, at }) =>
+        !Bun.deepEquals(before, after) && (experiment.endDate === null || at < experiment.endDate),
     );
   const first = entries[0]?.before ?? getShares(flag.filters);
   return [{ from: start, shares: first }, ...entries.map(({ after, at }) => ({ from: at, shares: after }))];
@@ -123,7 +124,7 @@ const getShares = (filters: JsonObject): Map<string, number> =>
 /** Exposures and sums from the event store; in a series those at the end of each day, in `days`. */
 export async function ask(
   deps: ComputeDeps,
-  of: Experiment,
+  experiment: Experiment,
   prepared: Prepared,
   metrics: readonly JsonObject[],
   options: ComputeOptions & { dayEnds?: readonly Date[] },
@@ -131,7 +132,7 @@ export async function ask(
   if (deps.experiments === undefined)
     throw new InvalidFieldError(null, "unavailable", "Results require a running server. Use --url.");
   const { project, now, refresh } = options;
-  const request = toRequest(of, prepared.flag, metrics, { ...prepared, now });
+  const request = toRequest(experiment, prepared.flag, metrics, { ...prepared, now });
   const dayEnds = options.dayEnds?.map((end) => end.getTime() * 1_000);
   const asked = dayEnds === undefined ? request : { ...request, dayEnds, end: dayEnds.at(-1)! };
   return await deps.experiments.experimentSums(project.id, asked, {
@@ -141,9 +142,9 @@ export async function ask(
   });
 }
 
-export function getSaved(deps: ComputeDeps, of: Experiment) {
-  const ids = savedMetricLinks(of).map(({ id }) => id);
-  return savedMetricsById(deps.metadata.db, of.projectId, ids);
+export function getSaved(deps: ComputeDeps, experiment: Experiment) {
+  const ids = savedMetricLinks(experiment).map(({ id }) => id);
+  return savedMetricsById(deps.metadata.db, experiment.projectId, ids);
 }
 
 interface ShownMetric extends RoledMetric {
@@ -154,24 +155,30 @@ interface ShownMetric extends RoledMetric {
 /** The results of all metrics; a metric that cannot be computed has its reason instead. */
 export async function computeResults(
   deps: ComputeDeps,
-  of: Experiment,
+  experiment: Experiment,
   options: ComputeOptions,
 ): Promise<JsonObject> {
-  const prepared = prepare(deps, of, options);
+  const prepared = prepare(deps, experiment, options);
   const { variants, settings, shares, flag } = prepared;
-  const metrics = getMetrics(of, getSaved(deps, of));
-  const status = getStatus(of, flag.active);
-  if (of.startDate === null)
+  const metrics = getMetrics(experiment, getSaved(deps, experiment));
+  const status = getStatus(experiment, flag.active);
+  if (experiment.startDate === null)
     return {
-      ...head(of, status, null, false),
+      ...head(experiment, status, null, false),
       sentence: "The experiment has not been launched.",
       warnings: [],
       exposures: null,
       sample_ratio: null,
       metrics: metrics.map((metric) => metricBody({ ...metric, result: null, error: null })),
     };
-  const { sums, problems, computedAt, isCached } = await sumsOfAll(deps, of, prepared, metrics, options);
-  const exposures = summarize(of, prepared, sums.exposures);
+  const { sums, problems, computedAt, isCached } = await sumsOfAll(
+    deps,
+    experiment,
+    prepared,
+    metrics,
+    options,
+  );
+  const exposures = summarize(experiment, prepared, sums.exposures);
   const isBlocked = exposures.sampleRatio?.isMismatch ?? false;
   const shown = metrics.map((one, index): ShownMetric => {
     const own = sums.metrics[index];
@@ -180,8 +187,11 @@ export async function computeResults(
     return { ...one, result: getMetricResult(one, own, variants, { settings, isBlocked }), error: null };
   });
   return {
-    ...head(of, status, computedAt, isCached),
-    sentence: getSentence(shown, { isBlocked, daysLeft: daysUntilPlanned(of, exposures, options.now) }),
+    ...head(experiment, status, computedAt, isCached),
+    sentence: getSentence(shown, {
+      isBlocked,
+      daysLeft: daysUntilPlanned(experiment, exposures, options.now),
+    }),
     warnings: getWarnings(exposures, { shares }) as unknown as Json,
     exposures: exposuresBody(exposures, sums.exposures, variants, options),
     sample_ratio: ratioBody(exposures),
@@ -192,7 +202,7 @@ export async function computeResults(
 /** All metrics in one question; if one cannot be computed, each on its own. */
 async function sumsOfAll(
   deps: ComputeDeps,
-  of: Experiment,
+  experiment: Experiment,
   prepared: Prepared,
   metrics: readonly RoledMetric[],
   options: ComputeOptions,
@@ -200,15 +210,15 @@ async function sumsOfAll(
   const problems: (string | undefined)[] = [];
   const all = metrics.map(({ metric }) => metric);
   try {
-    return { ...(await ask(deps, of, prepared, all, options)), problems };
+    return { ...(await ask(deps, experiment, prepared, all, options)), problems };
   } catch (error) {
     if (!(error instanceof InvalidFieldError) || metrics.length === 0) throw error;
   }
-  const base = await ask(deps, of, prepared, [], options);
+  const base = await ask(deps, experiment, prepared, [], options);
   const found: ExperimentSums["metrics"] = [];
   for (const [index, metric] of all.entries()) {
     try {
-      found[index] = (await ask(deps, of, prepared, [metric], options)).sums.metrics[0]!;
+      found[index] = (await ask(deps, experiment, prepared, [metric], options)).sums.metrics[0]!;
     } catch (error) {
       if (!(error instanceof InvalidFieldError)) throw error;
       problems[index] = error.message;
@@ -217,13 +227,18 @@ async function sumsOfAll(
   return { ...base, sums: { ...base.sums, metrics: found }, problems };
 }
 
-function head(of: Experiment, status: string, computedAt: number | null, isCached: boolean): JsonObject {
+function head(
+  experiment: Experiment,
+  status: string,
+  computedAt: number | null,
+  isCached: boolean,
+): JsonObject {
   return {
-    experiment_id: of.id,
-    name: of.name,
+    experiment_id: experiment.id,
+    name: experiment.name,
     status,
-    start_date: toApiTimeOrNull(of.startDate),
-    end_date: toApiTimeOrNull(of.endDate),
+    start_date: toApiTimeOrNull(experiment.startDate),
+    end_date: toApiTimeOrNull(experiment.endDate),
     computed_at: computedAt === null ? null : toApiTime(new Date(computedAt)),
     is_cached: isCached,
   };
@@ -302,48 +317,48 @@ function exposureSeries(
 /** Results of one metric: of `ExperimentQuery`. */
 export async function computeMetric(
   deps: ComputeDeps,
-  of: Experiment,
+  experiment: Experiment,
   metric: RoledMetric,
   options: ComputeOptions & { limits?: MetricLimits | undefined },
 ): Promise<MetricResult> {
-  const prepared = prepare(deps, of, options);
-  const { sums } = await ask(deps, of, prepared, [metric.metric], options);
+  const prepared = prepare(deps, experiment, options);
+  const { sums } = await ask(deps, experiment, prepared, [metric.metric], options);
   const found = { exposures: sums.exposures, sums: sums.metrics[0]! };
-  return judgedResult(of, prepared, metric, found, options.limits);
+  return judgedResult(experiment, prepared, metric, found, options.limits);
 }
 
 /** The statistics of a metric; without a verdict if the samples do not have the promised ratio. */
 export function judgedResult(
-  of: Experiment,
+  experiment: Experiment,
   prepared: Prepared,
   metric: RoledMetric,
   { exposures, sums }: { exposures: ExperimentSums["exposures"]; sums: ExperimentSums["metrics"][number] },
   limits?: MetricLimits,
 ): MetricResult {
   const { variants, settings } = prepared;
-  const { sampleRatio } = summarize(of, prepared, exposures);
+  const { sampleRatio } = summarize(experiment, prepared, exposures);
   const isBlocked = sampleRatio?.isMismatch ?? false;
   return getMetricResult(metric, sums, variants, { settings, isBlocked, limits });
 }
 
 function summarize(
-  of: Experiment,
+  experiment: Experiment,
   { variants, shares }: Prepared,
   counts: ExperimentSums["exposures"],
 ): Exposures {
-  return summarizeExposures(counts, variants, { shares, multiple: multipleOf(of) });
+  return summarizeExposures(counts, variants, { shares, multiple: multipleOf(experiment) });
 }
 
 /** Exposures alone: of `ExperimentExposureQuery`. */
 export async function computeExposures(
   deps: ComputeDeps,
-  of: Experiment,
+  experiment: Experiment,
   options: ComputeOptions,
 ): Promise<JsonObject> {
-  const prepared = prepare(deps, of, options);
+  const prepared = prepare(deps, experiment, options);
   const { variants } = prepared;
-  const { sums } = await ask(deps, of, prepared, [], options);
-  const exposures = summarize(of, prepared, sums.exposures);
+  const { sums } = await ask(deps, experiment, prepared, [], options);
+  const exposures = summarize(experiment, prepared, sums.exposures);
   return {
     kind: "ExperimentExposureQuery",
     timeseries: exposureSeries(sums.exposures, variants, options),
@@ -352,22 +367,26 @@ export async function computeExposures(
       ...(exposures.multiple > 0 ? { $multiple: exposures.multiple } : {}),
     },
     sample_ratio_mismatch: ratioBody(exposures),
-    date_range: { date_from: toApiTimeOrNull(of.startDate), date_to: toApiTimeOrNull(of.endDate) },
+    date_range: {
+      date_from: toApiTimeOrNull(experiment.startDate),
+      date_to: toApiTimeOrNull(experiment.endDate),
+    },
   };
 }
 
 /** What finds the exposed persons of an experiment. @throws {InvalidFieldError} not launched, or its units are groups */
 export function exposureRequest(
   deps: ComputeDeps,
-  of: Experiment,
+  experiment: Experiment,
   options: ComputeOptions,
 ): ExperimentRequest {
   const fail = (detail: string) => new InvalidFieldError(null, "invalid_input", detail);
-  if (of.startDate === null) throw fail("The experiment has not been launched: no one is exposed to it.");
-  const prepared = prepare(deps, of, options);
+  if (experiment.startDate === null)
+    throw fail("The experiment has not been launched: no one is exposed to it.");
+  const prepared = prepare(deps, experiment, options);
   if (prepared.groupType !== undefined)
     throw fail("The experiment is on groups: a cohort contains persons. Use an experiment on persons.");
-  return toRequest(of, prepared.flag, [], { ...prepared, now: options.now });
+  return toRequest(experiment, prepared.flag, [], { ...prepared, now: options.now });
 }
 
 /** A metric's value per person in the last days, over all persons with an event. */

@@ -26,10 +26,10 @@ const variantsMax = 20;
 /** `filters.holdout` of the flag for a holdout, or null to remove it. */
 export function holdoutFilters(
   t: MetadataTx,
-  of: Pick<Experiment, "projectId">,
+  experiment: Pick<Experiment, "projectId">,
   holdoutId: number | null,
 ): { filters: { holdout: JsonObject | null } } {
-  const holdout = holdoutId === null ? undefined : findHoldout(t, of.projectId, holdoutId);
+  const holdout = holdoutId === null ? undefined : findHoldout(t, experiment.projectId, holdoutId);
   const percentage = holdout?.filters[0]?.rollout_percentage;
   return {
     filters: {
@@ -47,11 +47,11 @@ export function holdoutFilters(
 export function changeFlag(
   deps: FlagWriteDeps,
   actor: ExperimentActor,
-  of: Pick<Experiment, "flagId" | "ownsFlag">,
+  experiment: Pick<Experiment, "flagId" | "ownsFlag">,
   sent: JsonObject,
 ): void {
-  assertFlagScope(actor, of);
-  const flag = findFlag(deps.metadata.db, actor.project.id, of.flagId);
+  assertFlagScope(actor, experiment);
+  const flag = findFlag(deps.metadata.db, actor.project.id, experiment.flagId);
   if (flag?.deleted)
     throw new InvalidFieldError(
       "feature_flag",
@@ -61,7 +61,7 @@ export function changeFlag(
   // After an approved change request has made the same change, the request needs no other one.
   const skipsApproval = actor.skipsApproval || (flag !== undefined && isUnchanged(flag, sent));
   try {
-    editByActor(deps, { ...actor, skipsApproval }, of.flagId, sent);
+    editByActor(deps, { ...actor, skipsApproval }, experiment.flagId, sent);
   } catch (error) {
     if (!(error instanceof PermissionDeniedError) || error.code !== "approval_required") throw error;
     throw new PermissionDeniedError(

@@ -25,7 +25,7 @@ const filterNames = ["groups", "multivariate", "payloads"] as const;
 export function changeFlagConfig(
   deps: FlagWriteDeps,
   actor: ExperimentActor,
-  of: Experiment,
+  experiment: Experiment,
   flag: Flag,
   input: EditInput,
 ): void {
@@ -35,7 +35,7 @@ export function changeFlagConfig(
   const isContinuityChanged = continuity !== flag.ensureExperienceContinuity;
   if (Object.keys(filters).length === 0 && !isContinuityChanged) return;
   const variants = getVariants({ ...flag.filters, ...filters });
-  const isLaunched = of.startDate !== null;
+  const isLaunched = experiment.startDate !== null;
   if (isLaunched && !input.update_feature_flag_params)
     throw new InvalidFieldError(
       field,
@@ -49,7 +49,7 @@ export function changeFlagConfig(
       "Variants of a launched experiment cannot be added, removed or renamed.",
     );
   assertVariants(variants, field);
-  changeFlag(deps, actor, of, {
+  changeFlag(deps, actor, experiment, {
     ...(Object.keys(filters).length === 0 ? {} : { filters }),
     ...(isContinuityChanged ? { ensure_experience_continuity: continuity } : {}),
   });

@@ -14,8 +14,8 @@ import { rollbackGuardrails } from "./roled-metrics.ts";
 import { type Experiment, experimentsWithMetric } from "./store.ts";
 
 /** The guardrails of an experiment that roll back, as their metrics. */
-export function readRollbacks(db: Reading, of: Experiment): JsonObject[] {
-  return rollbackGuardrails(db, of).map(({ metric }) => metric);
+export function readRollbacks(db: Reading, experiment: Experiment): JsonObject[] {
+  return rollbackGuardrails(db, experiment).map(({ metric }) => metric);
 }
 
 /**
@@ -28,13 +28,13 @@ export function assertMayRollBack(
   deps: FlagWriteDeps,
   db: Reading,
   actor: ExperimentActor,
-  of: Experiment,
+  experiment: Experiment,
   before: readonly JsonObject[],
 ): void {
   const isNew = (metric: JsonObject) => !before.some((one) => Bun.deepEquals(one, metric));
-  if (of.deleted || !readRollbacks(db, of).some(isNew)) return;
-  assertFlagScope(actor, of);
-  const flag = getFlag(db, of);
+  if (experiment.deleted || !readRollbacks(db, experiment).some(isNew)) return;
+  assertFlagScope(actor, experiment);
+  const flag = getFlag(db, experiment);
   checkMayEdit(flagAnswers(deps, actor), flag);
   // A flag that is off is switched on by an approved change.
   if (actor.user === undefined || actor.skipsApproval || !flag.active || !needsApproval(deps, flag)) return;
@@ -53,7 +53,7 @@ export function changeSavedGuardrail<Result>(
   change: () => Result,
 ): Result {
   const before = experimentsWithMetric(db, actor.project.id, id).map(
-    (of) => [of, readRollbacks(db, of)] as const,
+    (experiment) => [experiment, readRollbacks(db, experiment)] as const,
   );
   const result = change();
   for (const [of, rollbacks] of before) assertMayRollBack(deps, db, actor, of, rollbacks);

@@ -51,23 +51,23 @@ export function findLaunchedMetric(
 /** The first variant that is worse than allowed. */
 export async function findViolation(
   deps: ComputeDeps,
-  of: Experiment,
+  experiment: Experiment,
   metric: RoledMetric,
   now: Date,
   limits?: MetricLimits,
 ): Promise<Violation | undefined> {
-  const project = deps.metadata.projects.find(of.projectId);
+  const project = deps.metadata.projects.find(experiment.projectId);
   if (project === undefined) return undefined;
   const { computeMetric } = await loadStatistics();
-  const result = await computeMetric(deps, of, metric, { project, now, refresh: "blocking", limits });
+  const result = await computeMetric(deps, experiment, metric, { project, now, refresh: "blocking", limits });
   const row = result.variant_results.find(
     ({ guardrail }) => isJsonObject(guardrail) && guardrail.violated === true,
   );
-  return row === undefined ? undefined : describe(of, metric.metric, result, row);
+  return row === undefined ? undefined : describe(experiment, metric.metric, result, row);
 }
 
 function describe(
-  of: Experiment,
+  experiment: Experiment,
   metric: JsonObject,
   { baseline }: MetricResult,
   row: MetricResult["variant_results"][number],
@@ -82,10 +82,10 @@ function describe(
   const percent = (value: number) => `${(100 * value).toFixed(1)} %`;
   return {
     jobType: "guardrail",
-    jobId: String(of.id),
-    note: `Guardrail "${name}" of the experiment "${of.name}": ${key} is worse by ${percent(interval[0])} to ${percent(interval[1])}.`,
+    jobId: String(experiment.id),
+    note: `Guardrail "${name}" of the experiment "${experiment.name}": ${key} is worse by ${percent(interval[0])} to ${percent(interval[1])}.`,
     payload: {
-      experiment_id: of.id,
+      experiment_id: experiment.id,
       metric_uuid: metric.uuid ?? null,
       metric: name,
       variant: key,

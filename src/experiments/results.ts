@@ -36,14 +36,14 @@ const defaultLookbackDays = 14;
 /** Results of a running experiment include events up to the next minute, so that repeated requests are cached. */
 export const endStepMs = 60_000;
 
-export function readSettings(of: Experiment, variants: readonly string[]): StatsSettings {
-  const config = of.statsConfig;
+export function readSettings(experiment: Experiment, variants: readonly string[]): StatsSettings {
+  const config = experiment.statsConfig;
   const part = (name: string): JsonObject => (isJsonObject(config[name]) ? (config[name] as JsonObject) : {});
   const number = (value: unknown, fallback: number) => (typeof value === "number" ? value : fallback);
   const frequentist = part("frequentist");
   const cuped = part("cuped");
   const prior = part("prior");
-  const planned = of.runningTimeCalculation.recommended_sample_size;
+  const planned = experiment.runningTimeCalculation.recommended_sample_size;
   const named = config.baseline_variant_key;
   const fallback = variants.includes("control") ? "control" : (variants[0] ?? "control");
   return {
@@ -59,13 +59,13 @@ export function readSettings(of: Experiment, variants: readonly string[]): Stats
         ? { mean: prior.mean, variance: prior.variance }
         : undefined,
     lookbackDays: cuped.enabled === true ? number(cuped.lookback_days, defaultLookbackDays) : 0,
-    minimumExposures: of.minimumExposures,
+    minimumExposures: experiment.minimumExposures,
   };
 }
 
 /** What the event store computes. @param shares changes of the percentages since the launch */
 export function toRequest(
-  of: Experiment,
+  experiment: Experiment,
   flag: { key: string; filters: JsonObject },
   metrics: readonly JsonObject[],
   options: {
@@ -75,7 +75,7 @@ export function toRequest(
     now: Date;
   },
 ): ExperimentRequest {
-  const criteria = of.exposureCriteria;
+  const criteria = experiment.exposureCriteria;
   const config = (name: string) => {
     const sent = criteria[name];
     if (!isJsonObject(sent) || typeof sent.event !== "string") return undefined;
@@ -84,13 +84,16 @@ export function toRequest(
   const now = Math.ceil((options.now.getTime() + 1) / endStepMs) * endStepMs;
   return {
     flagKey: flag.key,
-    variants: [...variantKeys(flag.filters), ...(of.holdoutId === null ? [] : [`holdout-${of.holdoutId}`])],
-    start: (of.startDate ?? options.now).getTime() * 1_000,
-    end: (of.endDate?.getTime() ?? now) * 1_000,
+    variants: [
+      ...variantKeys(flag.filters),
+      ...(experiment.holdoutId === null ? [] : [`holdout-${experiment.holdoutId}`]),
+    ],
+    start: (experiment.startDate ?? options.now).getTime() * 1_000,
+    end: (experiment.endDate?.getTime() ?? now) * 1_000,
     exposure: config("exposure_config"),
     activation: config("activation_config"),
-    multiple: multipleOf(of),
-    maturedOnly: of.onlyCountMaturedUsers,
+    multiple: multipleOf(experiment),
+    maturedOnly: experiment.onlyCountMaturedUsers,
     groupType: options.groupType,
     periodStarts: options.shares.slice(1).map(({ from }) => from.getTime() * 1_000),
     metrics: metrics.map((metric) => toMetricRequest(metric, options.settings.lookbackDays)),

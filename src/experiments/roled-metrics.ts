@@ -13,13 +13,13 @@ export interface RoledMetric {
 }
 
 /** All metrics in the order of results: primary, secondary, saved. */
-export function getMetrics(of: Experiment, saved: ReadonlyMap<number, SavedMetric>): RoledMetric[] {
+export function getMetrics(experiment: Experiment, saved: ReadonlyMap<number, SavedMetric>): RoledMetric[] {
   const roled = (metrics: readonly JsonObject[], role: MetricRole): RoledMetric[] =>
     metrics.map((metric) => ({ metric, role: isJsonObject(metric.guardrail) ? "guardrail" : role }));
   return [
-    ...roled(of.metrics, "primary"),
-    ...roled(of.metricsSecondary, "secondary"),
-    ...savedMetricLinks(of).flatMap(({ id, role }): RoledMetric[] => {
+    ...roled(experiment.metrics, "primary"),
+    ...roled(experiment.metricsSecondary, "secondary"),
+    ...savedMetricLinks(experiment).flatMap(({ id, role }): RoledMetric[] => {
       const metric = saved.get(id);
       if (metric === undefined) return [];
       return [
@@ -30,9 +30,9 @@ export function getMetrics(of: Experiment, saved: ReadonlyMap<number, SavedMetri
 }
 
 /** Metrics that must not get worse, else the flag is switched off. */
-export function rollbackGuardrails(db: Reading, of: Experiment): RoledMetric[] {
-  const ids = savedMetricLinks(of).map(({ id }) => id);
-  return getMetrics(of, savedMetricsById(db, of.projectId, ids)).filter(
+export function rollbackGuardrails(db: Reading, experiment: Experiment): RoledMetric[] {
+  const ids = savedMetricLinks(experiment).map(({ id }) => id);
+  return getMetrics(experiment, savedMetricsById(db, experiment.projectId, ids)).filter(
     ({ role, metric: { guardrail } }) =>
       role === "guardrail" && isJsonObject(guardrail) && guardrail.action === "rollback",
   );

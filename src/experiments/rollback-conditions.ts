@@ -128,17 +128,17 @@ interface Checked<Condition = RollbackCondition> {
   condition: Condition;
 }
 
-async function findHolding(deps: ConditionDeps, of: Checked, now: Date): Promise<Violation | undefined> {
-  const { projectId, condition } = of;
+async function findHolding(deps: ConditionDeps, checked: Checked, now: Date): Promise<Violation | undefined> {
+  const { projectId, condition } = checked;
   const project = deps.metadata.projects.find(projectId);
   if (project === undefined) return undefined;
   switch (condition.type) {
     case "insight":
-      return await checkInsight(deps, { ...of, condition }, project, now);
+      return await checkInsight(deps, { ...checked, condition }, project, now);
     case "event_rate":
-      return await checkRate(deps, { ...of, condition }, project, now);
+      return await checkRate(deps, { ...checked, condition }, project, now);
     case "experiment_metric": {
-      const found = findLaunchedMetric(deps, { ...of, uuid: condition.uuid });
+      const found = findLaunchedMetric(deps, { ...checked, uuid: condition.uuid });
       if (found === undefined) return undefined;
       return await findViolation(deps, found.experiment, found.metric, now, condition);
     }

@@ -23,13 +23,15 @@ const seriesDaysMax = 90;
 /** The results of all metrics with their course by day. */
 export async function computeResultsByDay(
   deps: ComputeDeps,
-  of: Experiment,
+  experiment: Experiment,
   options: ComputeOptions,
 ): Promise<JsonObject> {
-  const results = await computeResults(deps, of, options);
+  const results = await computeResults(deps, experiment, options);
   const shown = results.metrics as JsonObject[];
-  const computed = getMetrics(of, getSaved(deps, of)).filter((_, index) => shown[index]?.error === null);
-  const found = (await getSeries(deps, of, computed, options)).values();
+  const computed = getMetrics(experiment, getSaved(deps, experiment)).filter(
+    (_, index) => shown[index]?.error === null,
+  );
+  const found = (await getSeries(deps, experiment, computed, options)).values();
   const metrics = shown.map((metric): JsonObject => {
     return { ...metric, timeseries: metric.error === null ? (found.next().value ?? {}) : {} };
   });
@@ -39,15 +41,17 @@ export async function computeResultsByDay(
 /** The results of one metric at the end of each day. @throws {NotFoundError} the experiment has no such metric. */
 export async function computeSeries(
   deps: ComputeDeps,
-  of: Experiment,
+  experiment: Experiment,
   metricUuid: string,
   options: ComputeOptions,
 ): Promise<JsonObject> {
-  const found = getMetrics(of, getSaved(deps, of)).find(({ metric }) => metric.uuid === metricUuid);
+  const found = getMetrics(experiment, getSaved(deps, experiment)).find(
+    ({ metric }) => metric.uuid === metricUuid,
+  );
   if (found === undefined) throw new NotFoundError("The experiment has no metric with this uuid.");
-  const [timeseries = {}] = await getSeries(deps, of, [found], options);
+  const [timeseries = {}] = await getSeries(deps, experiment, [found], options);
   return {
-    experiment_id: of.id,
+    experiment_id: experiment.id,
     metric_uuid: metricUuid,
     status: "completed",
     timeseries,
@@ -58,19 +62,20 @@ export async function computeSeries(
 /** By metric and day. */
 async function getSeries(
   deps: ComputeDeps,
-  of: Experiment,
+  experiment: Experiment,
   metrics: readonly RoledMetric[],
   options: ComputeOptions,
 ): Promise<JsonObject[]> {
   // The end of the results of a running experiment, so that the last day equals them.
   const now = new Date(Math.ceil((options.now.getTime() + 1) / endStepMs) * endStepMs);
-  const last = of.endDate !== null && of.endDate < now ? of.endDate : now;
-  if (metrics.length === 0 || of.startDate === null || of.startDate >= last) return metrics.map(() => ({}));
-  const ends = dayEnds(of.startDate, last, options.project.timezone);
-  const prepared = prepare(deps, of, options);
+  const last = experiment.endDate !== null && experiment.endDate < now ? experiment.endDate : now;
+  if (metrics.length === 0 || experiment.startDate === null || experiment.startDate >= last)
+    return metrics.map(() => ({}));
+  const ends = dayEnds(experiment.startDate, last, options.project.timezone);
+  const prepared = prepare(deps, experiment, options);
   const { sums } = await ask(
     deps,
-    of,
+    experiment,
     prepared,
     metrics.map(({ metric }) => metric),
     { ...options, dayEnds: ends.map(({ at }) => at) },
@@ -83,7 +88,10 @@ async function getSeries(
       // Other requests run in between: many days of many metrics take a second.
       await new Promise(setImmediate);
       const { exposures, metrics: all } = days[at]!;
-      byDay[day] = judgedResult(of, prepared, metric, { exposures, sums: all[index]! }) as unknown as Json;
+      byDay[day] = judgedResult(experiment, prepared, metric, {
+        exposures,
+        sums: all[index]!,
+      }) as unknown as Json;
     }
     series.push(byDay);
   }

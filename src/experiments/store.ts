@@ -44,7 +44,7 @@ interface Listed {
   status: ExperimentStatus;
 }
 
-const sortKeys: Record<string, (of: Listed, now: number) => number | string> = {
+const sortKeys: Record<string, (listed: Listed, now: number) => number | string> = {
   name: ({ row }) => row.name.toLowerCase(),
   created_at: ({ row }) => row.createdAt.getTime(),
   updated_at: ({ row }) => row.updatedAt.getTime(),
@@ -170,18 +170,18 @@ export function writeExperiment(
 }
 
 /** Shows the experiment in its flag, and protects the flag from deletion while the experiment runs. */
-function linkFlag(t: MetadataTx, of: Experiment): void {
-  if (of.deleted) {
-    removeFlagLinks(t, "experiment", String(of.id));
+function linkFlag(t: MetadataTx, experiment: Experiment): void {
+  if (experiment.deleted) {
+    removeFlagLinks(t, "experiment", String(experiment.id));
     return;
   }
   setFlagLink(t, {
     kind: "experiment",
-    objectId: String(of.id),
-    flagId: of.flagId,
-    name: of.name,
+    objectId: String(experiment.id),
+    flagId: experiment.flagId,
+    name: experiment.name,
     shown: {},
-    holds: of.startDate !== null && of.endDate === null,
+    holds: experiment.startDate !== null && experiment.endDate === null,
   });
 }
 
@@ -291,14 +291,14 @@ export function writeSavedMetric(
 /** Experiments that use a saved metric. */
 export function experimentsWithMetric(db: Reading, projectId: number, metricId: number): Experiment[] {
   const all = db.select().from(experiment).where(eq(experiment.projectId, projectId)).all();
-  return all.filter((of) => savedMetricLinks(of).some(({ id }) => id === metricId));
+  return all.filter((experiment) => savedMetricLinks(experiment).some(({ id }) => id === metricId));
 }
 
 /** Deletes a saved metric; its experiments lose it. */
 export function deleteSavedMetric(t: MetadataTx, { projectId, id }: SavedMetric): void {
-  for (const of of experimentsWithMetric(t, projectId, id)) {
-    const left = of.savedMetrics.filter((link) => Number(link.id) !== id);
-    t.update(experiment).set({ savedMetrics: left }).where(eq(experiment.id, of.id)).run();
+  for (const current of experimentsWithMetric(t, projectId, id)) {
+    const left = current.savedMetrics.filter((link) => Number(link.id) !== id);
+    t.update(experiment).set({ savedMetrics: left }).where(eq(experiment.id, current.id)).run();
   }
   t.delete(experimentSavedMetric).where(eq(experimentSavedMetric.id, id)).run();
 }
@@ -314,9 +314,9 @@ function assertCapacityFor(count: number, what: string): void {
 
 /** Ids and roles of an experiment's saved metrics. */
 export function savedMetricLinks(
-  of: Pick<Experiment, "savedMetrics">,
+  experiment: Pick<Experiment, "savedMetrics">,
 ): { id: number; role: string; metadata: JsonObject }[] {
-  return of.savedMetrics.map(({ id, metadata }) => {
+  return experiment.savedMetrics.map(({ id, metadata }) => {
     const data = (metadata ?? {}) as JsonObject;
     return { id: Number(id), role: typeof data.type === "string" ? data.type : "primary", metadata: data };
   });

@@ -40,19 +40,19 @@ export function getWebExperiment(db: Reading, projectId: number, id: number): Ex
 }
 
 /** The API's form, which is also what visitors get; variants and their shares are those of the flag. */
-export function webExperimentBody(db: Reading, of: Experiment) {
-  const { key = "", filters = {} } = findFlag(db, of.projectId, of.flagId) ?? {};
+export function webExperimentBody(db: Reading, experiment: Experiment) {
+  const { key = "", filters = {} } = findFlag(db, experiment.projectId, experiment.flagId) ?? {};
   const shares = new Map(getVariants(filters).map((one) => [String(one.key), one.rollout_percentage ?? 0]));
-  const changes = of.webVariants ?? {};
+  const changes = experiment.webVariants ?? {};
   const names = shares.size > 0 ? [...shares.keys()] : Object.keys(changes);
   const variants = names.map((name) => [
     name,
     { ...(isJsonObject(changes[name]) ? changes[name] : {}), rollout_percentage: shares.get(name) ?? 0 },
   ]);
   return {
-    id: of.id,
-    name: of.name,
-    created_at: toApiTime(of.createdAt),
+    id: experiment.id,
+    name: experiment.name,
+    created_at: toApiTime(experiment.createdAt),
     feature_flag_key: key,
     variants: Object.fromEntries(variants) as JsonObject,
   };
@@ -152,11 +152,11 @@ export function deleteWebExperiment(deps: FlagWriteDeps, actor: ExperimentActor,
 
 function write(
   t: MetadataTx,
-  of: Experiment,
+  experiment: Experiment,
   webVariants: JsonObject | null,
   { project, now }: ExperimentActor,
 ): Experiment {
-  const after = writeExperiment(t, of, { webVariants }, now);
+  const after = writeExperiment(t, experiment, { webVariants }, now);
   bumpRevision(t, flagRevision(project.id));
   return after;
 }

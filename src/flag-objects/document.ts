@@ -112,25 +112,25 @@ export function readObjects(db: Reading, projectId: number): ObjectDocument {
   return {
     holdouts: sorted(listHoldouts(db, projectId).map(holdoutItem)),
     saved_metrics: sorted(saved.map(savedMetricItem)),
-    experiments: sorted(experiments.flatMap((of) => experimentItem(names, of, saved))),
+    experiments: sorted(experiments.flatMap((experiment) => experimentItem(names, experiment, saved))),
     early_access_features: sorted(
-      listFeatures(db, projectId).flatMap((of): JsonObject[] => {
-        const flag = names.flag(of.flagId);
+      listFeatures(db, projectId).flatMap((feature): JsonObject[] => {
+        const flag = names.flag(feature.flagId);
         if (flag === undefined || flag.deleted) return [];
-        const { name, stage, description, payload } = of;
+        const { name, stage, description, payload } = feature;
         return [
           item("early_access_features", {
             name,
             feature_flag_key: flag.key,
             stage,
             description,
-            documentation_url: of.documentationUrl,
+            documentation_url: feature.documentationUrl,
             payload,
           }),
         ];
       }),
     ),
-    surveys: sorted(listSurveys(db, projectId).map((of) => surveyItem(names, of))),
+    surveys: sorted(listSurveys(db, projectId).map((survey) => surveyItem(names, survey))),
   };
 }
 
@@ -164,59 +164,62 @@ function holdoutItem({ id, name, description, filters: [set = {}] }: Holdout): J
 const savedMetricItem = ({ name, description, query, tags }: SavedMetric) =>
   item("saved_metrics", { name, description, query, tags });
 
-function experimentItem(names: Names, of: Experiment, saved: readonly SavedMetric[]): JsonObject[] {
-  const flag = names.flag(of.flagId);
+function experimentItem(names: Names, experiment: Experiment, saved: readonly SavedMetric[]): JsonObject[] {
+  const flag = names.flag(experiment.flagId);
   if (flag === undefined || flag.deleted) return [];
-  const holdout = of.holdoutId === null ? undefined : findHoldout(names.db, of.projectId, of.holdoutId);
+  const holdout =
+    experiment.holdoutId === null
+      ? undefined
+      : findHoldout(names.db, experiment.projectId, experiment.holdoutId);
   const values = {
-    name: of.name,
+    name: experiment.name,
     feature_flag_key: flag.key,
-    description: of.description,
-    type: of.type,
-    tags: of.tags,
-    parameters: of.parameters,
-    start_date: toApiTimeOrNull(of.startDate),
-    end_date: toApiTimeOrNull(of.endDate),
-    archived: of.archived,
-    metrics: of.metrics,
-    metrics_secondary: of.metricsSecondary,
-    saved_metrics: savedMetricLinks(of).flatMap(({ id, metadata }): Json[] => {
+    description: experiment.description,
+    type: experiment.type,
+    tags: experiment.tags,
+    parameters: experiment.parameters,
+    start_date: toApiTimeOrNull(experiment.startDate),
+    end_date: toApiTimeOrNull(experiment.endDate),
+    archived: experiment.archived,
+    metrics: experiment.metrics,
+    metrics_secondary: experiment.metricsSecondary,
+    saved_metrics: savedMetricLinks(experiment).flatMap(({ id, metadata }): Json[] => {
       const metric = saved.find((one) => one.id === id);
       return metric === undefined ? [] : [{ name: metric.name, metadata }];
     }),
-    exposure_criteria: of.exposureCriteria,
-    stats_config: of.statsConfig,
-    only_count_matured_users: of.onlyCountMaturedUsers,
-    minimum_exposures: of.minimumExposures,
-    running_time_calculation: of.runningTimeCalculation,
+    exposure_criteria: experiment.exposureCriteria,
+    stats_config: experiment.statsConfig,
+    only_count_matured_users: experiment.onlyCountMaturedUsers,
+    minimum_exposures: experiment.minimumExposures,
+    running_time_calculation: experiment.runningTimeCalculation,
     holdout: holdout?.name ?? null,
-    conclusion: of.conclusion,
-    conclusion_comment: of.conclusionComment,
-    variants: of.webVariants === null ? null : webExperimentBody(names.db, of).variants,
+    conclusion: experiment.conclusion,
+    conclusion_comment: experiment.conclusionComment,
+    variants: experiment.webVariants === null ? null : webExperimentBody(names.db, experiment).variants,
   };
   return [item("experiments", values)];
 }
 
-function surveyItem(names: Names, of: Survey): JsonObject {
-  const targeting = names.flag(of.targetingFlagId);
+function surveyItem(names: Names, survey: Survey): JsonObject {
+  const targeting = names.flag(survey.targetingFlagId);
   return item("surveys", {
-    name: of.name,
-    id: of.id,
-    type: of.type,
-    questions: of.questions,
-    description: of.description,
-    schedule: of.schedule,
-    conditions: of.conditions,
-    appearance: of.appearance,
-    linked_flag_key: names.flag(of.linkedFlagId)?.key ?? null,
+    name: survey.name,
+    id: survey.id,
+    type: survey.type,
+    questions: survey.questions,
+    description: survey.description,
+    schedule: survey.schedule,
+    conditions: survey.conditions,
+    appearance: survey.appearance,
+    linked_flag_key: names.flag(survey.linkedFlagId)?.key ?? null,
     targeting_flag_filters: targeting === undefined ? null : withNames(targeting.filters, names.filters),
-    start_date: of.startDate === null ? null : toApiTime(of.startDate),
-    end_date: of.endDate === null ? null : toApiTime(of.endDate),
-    archived: of.archived,
-    enable_partial_responses: of.enablePartialResponses,
-    responses_limit: of.responsesLimit,
-    iteration_count: of.iterationCount,
-    iteration_frequency_days: of.iterationFrequencyDays,
-    translations: of.translations,
+    start_date: survey.startDate === null ? null : toApiTime(survey.startDate),
+    end_date: survey.endDate === null ? null : toApiTime(survey.endDate),
+    archived: survey.archived,
+    enable_partial_responses: survey.enablePartialResponses,
+    responses_limit: survey.responsesLimit,
+    iteration_count: survey.iterationCount,
+    iteration_frequency_days: survey.iterationFrequencyDays,
+    translations: survey.translations,
   });
 }

@@ -99,8 +99,8 @@ export class ObjectWriter {
         `Holdout "${name}" has the ID ${id} here; events with holdout-${wanted} do not count for it.`,
       );
     if (found !== undefined && !Bun.deepEquals(found.filters, set))
-      for (const of of experimentsOfHoldout(this.t, id))
-        changeFlag(this.deps, this.actor, of, holdoutFilters(this.t, of, id));
+      for (const experiment of experimentsOfHoldout(this.t, id))
+        changeFlag(this.deps, this.actor, experiment, holdoutFilters(this.t, experiment, id));
   }
 
   private newHoldout(id: number | undefined, values: { name: string; description: string }): number {

@@ -30,24 +30,28 @@ export function posthogObjects(
   };
   const webVariants = new Map(lists.web_experiments.map(({ id, variants }) => [id, variants]));
   const objects: ObjectDocument = {
-    holdouts: lists.experiment_holdouts.map((of) => pick("holdouts", of, ["name", "id", "filters"])),
-    saved_metrics: lists.experiment_saved_metrics.flatMap((of) => {
-      const query = readable(of.query, (reason) =>
-        remarks.push(`${getTitle("saved metric", getName(of))}: ${reason}`),
+    holdouts: lists.experiment_holdouts.map((experiment_holdout) =>
+      pick("holdouts", experiment_holdout, ["name", "id", "filters"]),
+    ),
+    saved_metrics: lists.experiment_saved_metrics.flatMap((experiment_saved_metric) => {
+      const query = readable(experiment_saved_metric.query, (reason) =>
+        remarks.push(`${getTitle("saved metric", getName(experiment_saved_metric))}: ${reason}`),
       );
-      return query === undefined ? [] : [{ ...pick("saved_metrics", of, ["name"]), query }];
+      return query === undefined
+        ? []
+        : [{ ...pick("saved_metrics", experiment_saved_metric, ["name"]), query }];
     }),
     experiments: lists.experiments
       .filter(({ deleted }) => deleted !== true)
-      .map((of) => experimentItem(of, webVariants.get(of.id), remarks)),
-    early_access_features: lists.early_access_feature.map((of) => ({
-      ...pick("early_access_features", of, ["name", "stage"]),
-      feature_flag_key: isJsonObject(of.feature_flag) ? (of.feature_flag.key ?? null) : null,
+      .map((experiment) => experimentItem(experiment, webVariants.get(experiment.id), remarks)),
+    early_access_features: lists.early_access_feature.map((feature) => ({
+      ...pick("early_access_features", feature, ["name", "stage"]),
+      feature_flag_key: isJsonObject(feature.feature_flag) ? (feature.feature_flag.key ?? null) : null,
     })),
-    surveys: lists.surveys.map((of) => {
-      const { linked_flag: linked, targeting_flag: targeting } = of;
+    surveys: lists.surveys.map((survey) => {
+      const { linked_flag: linked, targeting_flag: targeting } = survey;
       return {
-        ...pick("surveys", of, ["name", "id", "type", "questions"]),
+        ...pick("surveys", survey, ["name", "id", "type", "questions"]),
         ...(isJsonObject(linked) ? { linked_flag_key: linked.key ?? null } : {}),
         ...(isJsonObject(targeting) && isJsonObject(targeting.filters)
           ? { targeting_flag_filters: withNames(targeting.filters, names) }
@@ -61,33 +65,33 @@ export function posthogObjects(
 const getName = ({ name }: JsonObject) => String(name);
 
 /** The members that a document has, without null ones. */
-function pick(member: ObjectMember, of: JsonObject, more: readonly string[]): JsonObject {
+function pick(member: ObjectMember, item: JsonObject, more: readonly string[]): JsonObject {
   const known = [...more, ...Object.keys(objectDefaults[member])];
   return Object.fromEntries(
-    known.flatMap((name) => (of[name] === undefined || of[name] === null ? [] : [[name, of[name]]])),
+    known.flatMap((name) => (item[name] === undefined || item[name] === null ? [] : [[name, item[name]]])),
   ) as JsonObject;
 }
 
-function experimentItem(of: JsonObject, variants: Json | undefined, remarks: string[]): JsonObject {
-  const name = getName(of);
+function experimentItem(item: JsonObject, variants: Json | undefined, remarks: string[]): JsonObject {
+  const name = getName(item);
   const reportObstacle = (what: string) => (reason: string) =>
     remarks.push(`${getTitle("experiment", name)}: ${what} is not imported: ${reason}`);
   const metrics = (list: Json | undefined) =>
     (Array.isArray(list) ? list : []).flatMap(
       (metric, at) => readable(metric, reportObstacle(`metric ${at + 1}`)) ?? [],
     );
-  const { feature_flag_variants: _, ...parameters } = isJsonObject(of.parameters) ? of.parameters : {};
-  const { holdout, saved_metrics: saved } = of;
+  const { feature_flag_variants: _, ...parameters } = isJsonObject(item.parameters) ? item.parameters : {};
+  const { holdout, saved_metrics: saved } = item;
   return {
-    ...pick("experiments", of, ["name", "feature_flag_key"]),
+    ...pick("experiments", item, ["name", "feature_flag_key"]),
     parameters,
-    metrics: metrics(of.metrics),
-    metrics_secondary: metrics(of.metrics_secondary),
+    metrics: metrics(item.metrics),
+    metrics_secondary: metrics(item.metrics_secondary),
     saved_metrics: (Array.isArray(saved) ? saved : []).filter(isJsonObject).flatMap((one): JsonObject[] => {
       if (readable(one.query, reportObstacle(`saved metric "${getName(one)}"`)) === undefined) return [];
       return [{ name: one.name ?? null, metadata: one.metadata ?? null }];
     }),
-    exposure_criteria: criteria(of.exposure_criteria, reportObstacle("an exposure criterion")),
+    exposure_criteria: criteria(item.exposure_criteria, reportObstacle("an exposure criterion")),
     ...(isJsonObject(holdout) ? { holdout: holdout.name ?? null } : {}),
     ...(isJsonObject(variants) ? { variants } : {}),
   };

@@ -66,8 +66,8 @@ interface ColumnShape {
 /** Header line of a chunk; without names, the chunk is in rows. */
 type Head = { columns: ColumnShape } | { rows: { bytes: number } };
 
-function head(of: Head): Buffer {
-  return Buffer.from(`${JSON.stringify(of)}\n`);
+function head(fields: Head): Buffer {
+  return Buffer.from(`${JSON.stringify(fields)}\n`);
 }
 
 function headIn(line: string): { bytes: number; columns?: ColumnShape } | undefined {

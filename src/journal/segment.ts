@@ -120,15 +120,15 @@ export function scanSegment(bytes: Buffer): SegmentScan | undefined {
 /**
  * Copies the intact blocks of a corrupt segment. A block after a corrupt one is verified with the hash recorded in the
  * corrupt one's block line.
- * @param of first and last entries by file names, as the header may be corrupt
+ * @param range first and last entries by file names, as the header may be corrupt
  * @returns an intact segment of the readable entries, its last entry, and the ranges of unreadable entries
  */
-export function truncateSegment(bytes: Buffer, of: { lane: Lane; first: number; last: number }) {
+export function truncateSegment(bytes: Buffer, range: { lane: Lane; first: number; last: number }) {
   const lost: { first: number; last: number }[] = [];
-  const parts: Buffer[] = [Buffer.from(segmentHeader(of.lane, of.first))];
-  let written = hashSeed(of.first);
+  const parts: Buffer[] = [Buffer.from(segmentHeader(range.lane, range.first))];
+  let written = hashSeed(range.first);
   let previous = written;
-  let lastSeq = of.first - 1;
+  let lastSeq = range.first - 1;
   let isAfterCorruption = false;
   for (let start = bytes.indexOf(newline) + 1; start < bytes.length; ) {
     const block = nextBlock(bytes, start, previous);
@@ -150,25 +150,25 @@ export function truncateSegment(bytes: Buffer, of: { lane: Lane; first: number; 
     if (/^[0-9a-f]{16}$/.test(hash ?? "")) previous = BigInt(`0x${hash}`);
     start = end + 1;
   }
-  if (lastSeq < of.last) lost.push({ first: lastSeq + 1, last: of.last });
+  if (lastSeq < range.last) lost.push({ first: lastSeq + 1, last: range.last });
   return { bytes: Buffer.concat(parts), lost, reached: lastSeq };
 }
 
 /**
  * Detects intact blocks after a corrupt one. A block is started only when the previous one is on disk, so those entries
  * were acknowledged and the bytes between are corrupt; after a torn write no intact block follows.
- * @param of lane and first entry by file name, as the header may be corrupt
+ * @param range lane and first entry by file name, as the header may be corrupt
  * @returns the last entry of those blocks, if any
  */
 export function readableAfterCorruption(
   bytes: Buffer,
   scan: SegmentScan | undefined,
-  of: { lane: Lane; first: number },
+  range: { lane: Lane; first: number },
 ): number | undefined {
   if (scan !== undefined && !scan.torn) return undefined;
-  const first = scan?.first ?? of.first;
+  const first = scan?.first ?? range.first;
   const last = scan?.last ?? first - 1;
-  const { reached: lastSeq } = truncateSegment(bytes, { lane: of.lane, first, last });
+  const { reached: lastSeq } = truncateSegment(bytes, { lane: range.lane, first, last });
   return lastSeq > last ? lastSeq : undefined;
 }
 

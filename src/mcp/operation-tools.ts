@@ -72,25 +72,25 @@ export function registerOperations(server: McpServer, answer: Answer, ask: SendR
 }
 
 /** Unknown arguments are rejected by name. */
-function inputSchema(of: Operation, form: ToolForm): z.ZodObject {
+function inputSchema(operation: Operation, form: ToolForm): z.ZodObject {
   return z.strictObject({
-    ...(of.on === "project" ? { project: projectArgument } : {}),
-    ...toArguments(form.arguments ?? of.input.properties),
-    ...(of.isList ? pageOf(form) : {}),
+    ...(operation.on === "project" ? { project: projectArgument } : {}),
+    ...toArguments(form.arguments ?? operation.input.properties),
+    ...(operation.isList ? pageOf(form) : {}),
   });
 }
 
 async function call(
-  of: Operation,
+  operation: Operation,
   { target, fixed }: ToolForm,
   { project: id, ...given }: Members,
   ask: SendRequest,
 ): Promise<Response> {
   const address = `/api/projects/${id ?? "@current"}`;
-  if (target === undefined) return send(of, address, { ...given, ...fixed }, ask);
+  if (target === undefined) return send(operation, address, { ...given, ...fixed }, ask);
   const { [target.argument]: named, ...others } = given;
   const value = target.lookup === undefined ? named : await find(target.lookup, address, given, ask);
-  return send(of, address, { ...others, ...fixed, [target.member]: value }, ask);
+  return send(operation, address, { ...others, ...fixed, [target.member]: value }, ask);
 }
 
 /** The value of the first record that the arguments name. @throws {ToolError} */
@@ -111,20 +111,23 @@ async function find(
 }
 
 /** @param address of the project, for operations of projects */
-function send(of: Operation, address: string, members: Members, ask: SendRequest): Promise<Response> {
-  const inPath = pathMembers(of);
-  const path = of.http.path.replace(/:(\w+)/g, (_, name: string) =>
+function send(operation: Operation, address: string, members: Members, ask: SendRequest): Promise<Response> {
+  const inPath = pathMembers(operation);
+  const path = operation.http.path.replace(/:(\w+)/g, (_, name: string) =>
     encodeURIComponent(String(members[name])),
   );
-  const target = `${of.on === "project" ? address : ""}${path}/`;
-  const names = [...otherMembers(of).map(([name]) => name), ...(of.isList ? ["limit", "offset"] : [])];
+  const target = `${operation.on === "project" ? address : ""}${path}/`;
+  const names = [
+    ...otherMembers(operation).map(([name]) => name),
+    ...(operation.isList ? ["limit", "offset"] : []),
+  ];
   const others = Object.fromEntries(
     names
       .filter((name) => !inPath.includes(name) && members[name] !== undefined)
       .map((name) => [name, members[name]]),
   );
-  const method = of.http.method as "GET" | "POST" | "PATCH" | "DELETE";
-  return sendsQuery(of) ? ask(method, `${target}?${getQuery(others)}`) : ask(method, target, others);
+  const method = operation.http.method as "GET" | "POST" | "PATCH" | "DELETE";
+  return sendsQuery(operation) ? ask(method, `${target}?${getQuery(others)}`) : ask(method, target, others);
 }
 
 const actions = [

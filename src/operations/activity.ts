@@ -94,8 +94,8 @@ const listOfOrganization = cursorListOperation({
   run: (context: OrganizationContext<{ metadata: Metadata }>, { filter, limit, page }) => {
     assertAdmin(context);
     const { stores, organization } = context;
-    const of = { organizationId: organization.id, ...toActivityFilter(stores.metadata, filter) };
-    return listEntries(stores, of, { limit, page });
+    const target = { organizationId: organization.id, ...toActivityFilter(stores.metadata, filter) };
+    return listEntries(stores, target, { limit, page });
   },
 });
 

@@ -82,26 +82,32 @@ const example: AnnotationRecord = {
   deleted: false,
 };
 
-function body({ stores: { metadata } }: Context, of: Annotation): AnnotationRecord {
+function body({ stores: { metadata } }: Context, annotation: Annotation): AnnotationRecord {
   const { db } = metadata;
-  const creator = userFinder(db)(of.createdById);
-  const dashboard = of.dashboardId === null ? undefined : findDashboard(db, of.projectId, of.dashboardId);
-  const insight = of.insightId === null ? undefined : findInsight(db, of.projectId, String(of.insightId));
+  const creator = userFinder(db)(annotation.createdById);
+  const dashboard =
+    annotation.dashboardId === null
+      ? undefined
+      : findDashboard(db, annotation.projectId, annotation.dashboardId);
+  const insight =
+    annotation.insightId === null
+      ? undefined
+      : findInsight(db, annotation.projectId, String(annotation.insightId));
   return {
-    id: of.id,
-    content: of.content,
-    date_marker: toApiTime(of.dateMarker),
+    id: annotation.id,
+    content: annotation.content,
+    date_marker: toApiTime(annotation.dateMarker),
     creation_type: "USR",
-    scope: of.scope,
-    dashboard_id: of.dashboardId,
+    scope: annotation.scope,
+    dashboard_id: annotation.dashboardId,
     dashboard_name: dashboard?.name ?? null,
-    dashboard_item: of.insightId,
+    dashboard_item: annotation.insightId,
     insight_short_id: insight?.shortId ?? null,
     insight_name: insight?.name ?? null,
     created_by: creator ? userBody(creator) : null,
-    created_at: toApiTime(of.createdAt),
-    updated_at: toApiTime(of.updatedAt),
-    deleted: of.deleted,
+    created_at: toApiTime(annotation.createdAt),
+    updated_at: toApiTime(annotation.updatedAt),
+    deleted: annotation.deleted,
   };
 }
 
@@ -160,12 +166,12 @@ const listAllAnnotations = listOperation({
     },
     table: {
       headings: ["id", "time", "content", "scope", "created by"],
-      row: (of: AnnotationRecord) => [
-        String(of.id),
-        of.date_marker,
-        of.content,
-        of.scope,
-        of.created_by?.email ?? "",
+      row: (annotation: AnnotationRecord) => [
+        String(annotation.id),
+        annotation.date_marker,
+        annotation.content,
+        annotation.scope,
+        annotation.created_by?.email ?? "",
       ],
     },
   },
@@ -211,7 +217,8 @@ const createNewAnnotation = operation({
     arguments: [{ name: "content", description: "the note", member: "content" }],
     hasCreator: true,
     options,
-    done: (of: AnnotationRecord) => `Annotation ${of.id} created at ${of.date_marker}.`,
+    done: (annotation: AnnotationRecord) =>
+      `Annotation ${annotation.id} created at ${annotation.date_marker}.`,
   },
   input: object({ content, date_marker: optional(nullable(dateMarker)), ...fields }),
   inputExample: { content: "New checkout", date_marker: "2026-03-04T12:00:00.000000Z" },
@@ -220,8 +227,8 @@ const createNewAnnotation = operation({
   run: (context: Context, input) => {
     const { stores, project, actor, now } = context;
     const standard = { dateMarker: now, scope: "project" as const, dashboardId: null, insightId: null };
-    const of = { projectId: project.id, by: getAuthor(actor), now };
-    const created = createAnnotation(stores.metadata, of, {
+    const target = { projectId: project.id, by: getAuthor(actor), now };
+    const created = createAnnotation(stores.metadata, target, {
       ...standard,
       ...optionalFields(input as Sent),
     } as AnnotationFields);
@@ -249,8 +256,8 @@ const idArgument: CommandArgument = {
   member: "id",
   lookup: {
     in: () => listAllAnnotations,
-    matches: (of: AnnotationRecord, argument) => String(of.id) === argument,
-    value: (of: AnnotationRecord) => of.id,
+    matches: (annotation: AnnotationRecord, argument) => String(annotation.id) === argument,
+    value: (annotation: AnnotationRecord) => annotation.id,
     missing: (argument) => `Annotation ${argument} does not exist.`,
   },
 };
@@ -276,7 +283,7 @@ const updateOneAnnotation = operation({
     examples: ['annotations update 4 --content "New checkout, 50%"'],
     arguments: [idArgument],
     options,
-    done: (of: AnnotationRecord) => `Annotation ${of.id} updated.`,
+    done: (annotation: AnnotationRecord) => `Annotation ${annotation.id} updated.`,
   },
   input: object({
     id: int(),
@@ -310,7 +317,7 @@ const deleteOneAnnotation = operation({
       schema: object({ ...AnnotationBody.properties, deleted: Type.Literal(true) }),
       of: ({ found }: { found: { id: AnnotationRecord } }) => ({ ...found.id, deleted: true }),
     },
-    done: (of: AnnotationRecord) => `Annotation ${of.id} deleted.`,
+    done: (annotation: AnnotationRecord) => `Annotation ${annotation.id} deleted.`,
   },
   input: object({ id: int() }),
   run: (context: Context, { id }) => {

@@ -212,8 +212,8 @@ const createNewRequest = operation({
     };
     if (cohortId !== undefined) {
       by.assertMayEditCohorts();
-      const of = { projectId: project.id, userId: by.user.id, now };
-      const target = await cohortTarget(stores, of, cohortId, request.changes);
+      const scope = { projectId: project.id, userId: by.user.id, now };
+      const target = await cohortTarget(stores, scope, cohortId, request.changes);
       return getBodies(context, [requestChange(stores, target, request)])[0]!;
     }
     const flag = editableFlag(context, by, flagId!, "flag_id");

@@ -168,8 +168,8 @@ const updateOneDashboard = operation({
   example,
   readQuery: readRefresh,
   run: async (context: Context, { id, tiles, refresh, ...fields }) => {
-    const of = { projectId: context.project.id, id };
-    const updated = updateDashboard(context.stores.metadata, of, fields, tiles?.map(tileChange));
+    const target = { projectId: context.project.id, id };
+    const updated = updateDashboard(context.stores.metadata, target, fields, tiles?.map(tileChange));
     return await withTiles(context, updated, refresh);
   },
 });

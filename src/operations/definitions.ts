@@ -137,12 +137,14 @@ const listProperties = listOperation({
   run: async (context: Context, { owner: asked, search, ...page }) => {
     const { stores, project } = context;
     const owner = await getOwner(context, asked);
-    const of = { projectId: project.id, owner: owner ?? "", search };
+    const filter = { projectId: project.id, owner: owner ?? "", search };
     const { names, count } =
-      owner === undefined ? { names: [], count: 0 } : await stores.ingestion.propertyDefinitions(of, page);
+      owner === undefined
+        ? { names: [], count: 0 }
+        : await stores.ingestion.propertyDefinitions(filter, page);
     const results = names.map(
       ({ name, type, lastSeenMicros }): Static<typeof PropertyDefinition> => ({
-        id: definitionId(project.id, of.owner, name),
+        id: definitionId(project.id, filter.owner, name),
         name,
         property_type: type,
         is_numerical: type === "Numeric",

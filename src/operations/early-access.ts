@@ -99,19 +99,19 @@ const editable = {
   payload: optional(nullable(record())),
 };
 
-function body(context: Context, of: Feature, users: UserFinder): FeatureRecord {
+function body(context: Context, feature: Feature, users: UserFinder): FeatureRecord {
   const { stores } = context;
-  const creator = users(of.createdById);
-  const flag = flagAnswers(stores, getExperimentActor(context)).one(getFlag(stores.metadata.db, of));
+  const creator = users(feature.createdById);
+  const flag = flagAnswers(stores, getExperimentActor(context)).one(getFlag(stores.metadata.db, feature));
   return {
-    id: of.id,
-    name: of.name,
-    description: of.description,
-    stage: of.stage as Stage,
-    documentation_url: of.documentationUrl,
-    payload: of.payload,
+    id: feature.id,
+    name: feature.name,
+    description: feature.description,
+    stage: feature.stage as Stage,
+    documentation_url: feature.documentationUrl,
+    payload: feature.payload,
     feature_flag: flag,
-    created_at: toApiTime(of.createdAt),
+    created_at: toApiTime(feature.createdAt),
     created_by: creator ? userBody(creator) : null,
   };
 }
@@ -154,7 +154,7 @@ const listAllFeatures = listOperation({
   run: (context: Context, { limit, offset }) => {
     const all = listFeatures(context.stores.metadata.db, context.project.id);
     const finder = users(context);
-    return slicePage(all, { limit, offset }, (of) => body(context, of, finder));
+    return slicePage(all, { limit, offset }, (feature) => body(context, feature, finder));
   },
 });
 

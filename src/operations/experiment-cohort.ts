@@ -35,11 +35,14 @@ export const createExposureCohort = operation({
   run: async ({ stores, project, actor, now }: Context, { id }) => {
     if (actor.kind === "user" && !allows(actor.limits.scopes, "cohort:write"))
       throw new PermissionDeniedError("API key missing required scope 'cohort:write'");
-    const of = getExperiment(stores.metadata.db, project.id, id);
+    const experiment = getExperiment(stores.metadata.db, project.id, id);
     const { exposureRequest } = await loadStatistics();
-    const request = exposureRequest(stores, of, { project, now, refresh: "blocking" });
+    const request = exposureRequest(stores, experiment, { project, now, refresh: "blocking" });
     const at = now.toISOString().slice(0, 19).replace("T", " ");
-    const fields = { name: `Users exposed to experiment ${of.name} at ${at}`.slice(0, 400), isStatic: true };
+    const fields = {
+      name: `Users exposed to experiment ${experiment.name} at ${at}`.slice(0, 400),
+      isStatic: true,
+    };
     const by = getAuthor(actor);
     const created = createCohort(stores.metadata, { projectId: project.id, by, fields }, now);
     void calculateInBackground(stores, created.id, () =>

@@ -52,10 +52,10 @@ export function holdoutSet([sent]: readonly JsonObject[], id: number): JsonObjec
 }
 
 /** Writes the holdout into the flags of its experiments. @param holdoutId null: removes it */
-function rewriteFlags(context: Context, of: Holdout, holdoutId: number | null): void {
+function rewriteFlags(context: Context, holdout: Holdout, holdoutId: number | null): void {
   const { stores } = context;
   stores.metadata.change((t) => {
-    for (const experiment of experimentsOfHoldout(t, of.id))
+    for (const experiment of experimentsOfHoldout(t, holdout.id))
       changeFlag(stores, getExperimentActor(context), experiment, holdoutFilters(t, experiment, holdoutId));
   });
 }
@@ -170,9 +170,9 @@ const removeHoldout = operation({
   input: object({ id: int() }),
   run: (context: Context, { id }) => {
     const { stores } = context;
-    const of = holdoutIn(context, id);
+    const holdout = holdoutIn(context, id);
     stores.metadata.change((t) => {
-      rewriteFlags(context, of, null);
+      rewriteFlags(context, holdout, null);
       deleteHoldout(t, id);
     });
   },

@@ -47,8 +47,8 @@ export function getExperimentActor({ project, actor, now }: ProjectContext<unkno
   };
 }
 
-export function body(context: ExperimentContext, of: Experiment): ExperimentRecord {
-  return bodies(context, [of])[0]!;
+export function body(context: ExperimentContext, experiment: Experiment): ExperimentRecord {
+  return bodies(context, [experiment])[0]!;
 }
 
 function bodies(context: ExperimentContext, all: readonly Experiment[]): ExperimentRecord[] {
@@ -56,8 +56,11 @@ function bodies(context: ExperimentContext, all: readonly Experiment[]): Experim
   const { db } = stores.metadata;
   const answers = flagAnswers(stores, getExperimentActor(context));
   const users = userFinder(db);
-  return all.map((of) =>
-    experimentBody(db, of, { flag: answers.one(findFlag(db, project.id, of.flagId)!), users }),
+  return all.map((experiment) =>
+    experimentBody(db, experiment, {
+      flag: answers.one(findFlag(db, project.id, experiment.flagId)!),
+      users,
+    }),
   );
 }
 

@@ -118,11 +118,15 @@ const getResults = operation({
     series: readBoolean(query, "series"),
   }),
   run: async ({ stores, project, now }: Context, { id, refresh, series }) => {
-    const of = getExperiment(stores.metadata.db, project.id, id);
+    const experiment = getExperiment(stores.metadata.db, project.id, id);
     const compute = series
       ? (await loadSeries()).computeResultsByDay
       : (await loadStatistics()).computeResults;
-    return (await compute(stores, of, { project, now, refresh: getRefresh(refresh) })) as unknown as Results;
+    return (await compute(stores, experiment, {
+      project,
+      now,
+      refresh: getRefresh(refresh),
+    })) as unknown as Results;
   },
 });
 
@@ -169,9 +173,13 @@ const getTimeseries = operation({
     return { metricUuid };
   },
   run: async ({ stores, project, now }: Context, { id, metricUuid }) => {
-    const of = getExperiment(stores.metadata.db, project.id, id);
+    const experiment = getExperiment(stores.metadata.db, project.id, id);
     const { computeSeries } = await loadSeries();
-    return (await computeSeries(stores, of, metricUuid, { project, now, refresh: "blocking" })) as never;
+    return (await computeSeries(stores, experiment, metricUuid, {
+      project,
+      now,
+      refresh: "blocking",
+    })) as never;
   },
 });
 

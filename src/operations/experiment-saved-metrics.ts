@@ -55,8 +55,8 @@ const listAllSavedMetrics = listOperation({
   readQuery: (query) => ({ search: query.get("search") ?? undefined }),
   run: (context: Context, { limit, offset, search = "" }) => {
     const wanted = search.trim().toLowerCase();
-    const all = listSavedMetrics(context.stores.metadata.db, context.project.id).filter((of) =>
-      of.name.toLowerCase().includes(wanted),
+    const all = listSavedMetrics(context.stores.metadata.db, context.project.id).filter((savedMetric) =>
+      savedMetric.name.toLowerCase().includes(wanted),
     );
     return slicePage(all, { limit, offset }, (one) => savedMetricBody(one, users(context)));
   },
@@ -153,8 +153,8 @@ const removeSavedMetric = operation({
   http: { method: "DELETE", path: "/experiment_saved_metrics/:id" },
   input: object({ id: int() }),
   run: (context: Context, { id }) => {
-    const of = savedMetricIn(context, id);
-    context.stores.metadata.change((t) => deleteSavedMetric(t, of));
+    const savedMetric = savedMetricIn(context, id);
+    context.stores.metadata.change((t) => deleteSavedMetric(t, savedMetric));
   },
 });
 

@@ -148,31 +148,31 @@ const duplicateExperiment = operation({
   example,
   run: (context: Context, { id, name, feature_flag_key: key }) => {
     const { stores, project } = context;
-    const of = getExperiment(stores.metadata.db, project.id, id);
-    const flag = findFlag(stores.metadata.db, project.id, of.flagId)!;
+    const experiment = getExperiment(stores.metadata.db, project.id, id);
+    const flag = findFlag(stores.metadata.db, project.id, experiment.flagId)!;
     const isNew = key !== undefined && key !== flag.key;
     const actor = getExperimentActor(context);
     const copy = stores.metadata.change((t) => {
       const created = createExperiment(stores, actor, {
-        name: name ?? `${of.name} (Copy)`.slice(0, 400),
-        description: of.description,
-        type: of.type,
-        tags: of.tags,
+        name: name ?? `${experiment.name} (Copy)`.slice(0, 400),
+        description: experiment.description,
+        type: experiment.type,
+        tags: experiment.tags,
         feature_flag_key: key ?? flag.key,
         ...(isNew
-          ? { parameters: { ...of.parameters, feature_flag_variants: getVariants(flag.filters) } }
-          : { parameters: of.parameters }),
-        metrics: withoutIds(of.metrics),
-        metrics_secondary: withoutIds(of.metricsSecondary),
-        saved_metrics_ids: of.savedMetrics as { id: number; metadata: JsonObject }[],
-        exposure_criteria: of.exposureCriteria as never,
-        stats_config: of.statsConfig as never,
-        only_count_matured_users: of.onlyCountMaturedUsers,
-        minimum_exposures: of.minimumExposures,
-        running_time_calculation: of.runningTimeCalculation,
-        holdout_id: of.holdoutId,
+          ? { parameters: { ...experiment.parameters, feature_flag_variants: getVariants(flag.filters) } }
+          : { parameters: experiment.parameters }),
+        metrics: withoutIds(experiment.metrics),
+        metrics_secondary: withoutIds(experiment.metricsSecondary),
+        saved_metrics_ids: experiment.savedMetrics as { id: number; metadata: JsonObject }[],
+        exposure_criteria: experiment.exposureCriteria as never,
+        stats_config: experiment.statsConfig as never,
+        only_count_matured_users: experiment.onlyCountMaturedUsers,
+        minimum_exposures: experiment.minimumExposures,
+        running_time_calculation: experiment.runningTimeCalculation,
+        holdout_id: experiment.holdoutId,
       });
-      return copyWebVariants(t, actor, of, created);
+      return copyWebVariants(t, actor, experiment, created);
     });
     return body(context, copy);
   },

@@ -169,8 +169,8 @@ const createCohortOfFlag = operation({
     const flag = getEditableFlag(context, input.id);
     const at = now.toISOString().slice(0, 19).replace("T", " ");
     const name = `Users with feature flag ${flag.key} enabled at ${at}`;
-    const of = { projectId: project.id, by: getAuthor(actor), fields: { name, isStatic: true } };
-    const { id } = createCohort(stores.metadata, of, now);
+    const target = { projectId: project.id, by: getAuthor(actor), fields: { name, isStatic: true } };
+    const { id } = createCohort(stores.metadata, target, now);
     void calculateInBackground(stores, id, () =>
       stores.cohortFiller.addPersonsWithFlag(project.id, id, flag.id),
     );

@@ -192,8 +192,8 @@ const updateOneInsight = operation({
   example: withoutResult,
   run: (context: Context, { id, ...input }) => {
     const { stores, project, now } = context;
-    const of = { projectId: project.id, name: id };
-    return body(context, updateInsight(stores.metadata, of, getFields(input), now));
+    const target = { projectId: project.id, name: id };
+    return body(context, updateInsight(stores.metadata, target, getFields(input), now));
   },
 });
 

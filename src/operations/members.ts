@@ -213,8 +213,11 @@ const updateOneMember = operation({
     path: "/members/:uuid",
     answer: "The member.",
     requiresReauthentication: ({ level }) => level !== undefined,
-    makesCredential: ({ stores: { metadata }, organization }: Context, of: MemberChange) =>
-      isGranting(metadata.db, organization.id, of.uuid, { level: of.level, isActive: of.is_active }),
+    makesCredential: ({ stores: { metadata }, organization }: Context, change: MemberChange) =>
+      isGranting(metadata.db, organization.id, change.uuid, {
+        level: change.level,
+        isActive: change.is_active,
+      }),
   },
   cli: {
     name: "members set",

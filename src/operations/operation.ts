@@ -268,9 +268,9 @@ export function pathMembers({ http }: Operation): string[] {
 }
 
 /** The members of the input that are not in the path. */
-export function otherMembers(of: Operation): [name: string, schema: TSchema][] {
-  const inPath = pathMembers(of);
-  return Object.entries(of.input.properties).filter(([name]) => !inPath.includes(name));
+export function otherMembers(operation: Operation): [name: string, schema: TSchema][] {
+  const inPath = pathMembers(operation);
+  return Object.entries(operation.input.properties).filter(([name]) => !inPath.includes(name));
 }
 
 /** Whether the members outside of the path are sent in the query, not in a body. */

@@ -355,13 +355,13 @@ const archiveOneProject = operation({
 /** The projects of these organizations that a key or session may use; undefined: no restriction. */
 function usableProjects(
   { projects }: Pick<Metadata, "projects">,
-  of: {
+  details: {
     isArchived: boolean;
     organizationIds?: readonly string[] | undefined;
     limits?: KeyRestrictions | undefined;
   },
 ): Project[] {
-  const { isArchived, organizationIds, limits } = of;
+  const { isArchived, organizationIds, limits } = details;
   const projectIds = limits?.projectIds ?? [];
   return projects
     .list({ includeArchived: isArchived })

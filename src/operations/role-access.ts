@@ -102,8 +102,8 @@ const addRoleToFlag = operation({
   run: (context: Context, { feature_flag_id: flagId, role_id: roleId }) => {
     const { stores, project, actor, now } = context;
     const flag = editableParent(context, flagId);
-    const of = { flag, organizationId: project.organizationId, roleId, by: getAuthor(actor) };
-    return getBodies(context, flag, [addRoleAccess(stores.metadata, of, now)])[0]!;
+    const target = { flag, organizationId: project.organizationId, roleId, by: getAuthor(actor) };
+    return getBodies(context, flag, [addRoleAccess(stores.metadata, target, now)])[0]!;
   },
 });
 

@@ -151,8 +151,12 @@ const createNewRole = operation({
   example,
   run: (context: Context, input) => {
     assertAdmin(context);
-    const of = { organizationId: context.organization.id, name: input.name, by: getAuthor(context.actor) };
-    return body(context, createRole(context.stores.metadata, of, context.now));
+    const target = {
+      organizationId: context.organization.id,
+      name: input.name,
+      by: getAuthor(context.actor),
+    };
+    return body(context, createRole(context.stores.metadata, target, context.now));
   },
 });
 
@@ -181,8 +185,8 @@ function edit(context: Context, input: RoleEdit): RoleRecord {
   const { id, name, feature_flags_access_level: featureFlagsAccessLevel } = input;
   const before = roleIn(context, id).featureFlagsAccessLevel;
   if ((featureFlagsAccessLevel ?? before) > before) assertMayGrantFlags(actor);
-  const of = { organizationId: organization.id, id, by: getAuthor(actor) };
-  return body(context, updateRole(stores.metadata, of, { name, featureFlagsAccessLevel }, now));
+  const target = { organizationId: organization.id, id, by: getAuthor(actor) };
+  return body(context, updateRole(stores.metadata, target, { name, featureFlagsAccessLevel }, now));
 }
 
 const editDescription =
@@ -315,8 +319,8 @@ const addMemberToRole = operation({
     assertAdmin(context);
     const { stores, organization, actor, now } = context;
     assertMayGrantFlags(actor);
-    const of = { organizationId: organization.id, roleId, userUuid, by: getAuthor(actor) };
-    return roleMembershipBody(addRoleMember(stores.metadata, of, now));
+    const target = { organizationId: organization.id, roleId, userUuid, by: getAuthor(actor) };
+    return roleMembershipBody(addRoleMember(stores.metadata, target, now));
   },
 });
 

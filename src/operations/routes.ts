@@ -27,39 +27,39 @@ type AnyCall = UserCall & Partial<Pick<OrganizationCall & ProjectCall, "organiza
 
 /** One route per operation, in order. @param stores what they read and write. */
 export function operationRoutes(operations: readonly Operation[], stores: object): Route[] {
-  return operations.map((of) => getRoute(of, stores));
+  return operations.map((operation) => getRoute(operation, stores));
 }
 
-function getRoute(of: Operation, stores: object): Route {
-  const { method, path } = of.http;
-  const others = object(Object.fromEntries(otherMembers(of)));
+function getRoute(operation: Operation, stores: object): Route {
+  const { method, path } = operation.http;
+  const others = object(Object.fromEntries(otherMembers(operation)));
   const spec = {
-    summary: of.summary,
-    description: of.description,
-    tag: of.tag,
-    ...(sendsQuery(of) ? getQuery(of, others) : getBody(of, others)),
-    answers: { [getStatus(of)]: getAnswer(of), ...of.http.errors },
-    takesRawBody: of.http.takesRawBody,
-    requiresReauthentication: of.http.requiresReauthentication,
-    isLongRunning: of.http.isLongRunning,
-    makesCredential: getMakesCredential(of, stores),
-    handle: (call: AnyCall) => handle(of, stores, call),
+    summary: operation.summary,
+    description: operation.description,
+    tag: operation.tag,
+    ...(sendsQuery(operation) ? getQuery(operation, others) : getBody(operation, others)),
+    answers: { [getStatus(operation)]: getAnswer(operation), ...operation.http.errors },
+    takesRawBody: operation.http.takesRawBody,
+    requiresReauthentication: operation.http.requiresReauthentication,
+    isLongRunning: operation.http.isLongRunning,
+    makesCredential: getMakesCredential(operation, stores),
+    handle: (call: AnyCall) => handle(operation, stores, call),
   };
-  switch (of.on) {
+  switch (operation.on) {
     case "organization":
-      return organizationRoute(method, path, of.scope as Scope, spec);
+      return organizationRoute(method, path, operation.scope as Scope, spec);
     case "project":
-      return projectRoute(method, path, of.scope!, {
+      return projectRoute(method, path, operation.scope!, {
         ...spec,
-        alsoNeeds: of.http.alsoNeeds,
-        takesArchived: of.http.takesArchived,
-        aliases: of.http.aliases,
+        alsoNeeds: operation.http.alsoNeeds,
+        takesArchived: operation.http.takesArchived,
+        aliases: operation.http.aliases,
       });
     case "user":
-      return userRoute(method, path, [of.scope ?? []].flat(), {
+      return userRoute(method, path, [operation.scope ?? []].flat(), {
         ...spec,
-        allowsScopedKeys: of.http.allowsScopedKeys,
-        needsFullAccess: of.http.needsFullAccess,
+        allowsScopedKeys: operation.http.allowsScopedKeys,
+        needsFullAccess: operation.http.needsFullAccess,
       });
   }
 }
@@ -80,24 +80,26 @@ function getStatus({ http, output: schema }: Operation, output?: unknown): numbe
   return output === undefined ? 200 : status(output as never);
 }
 
-function getAnswer(of: Operation): ResponseSpec {
-  const { http, output, example } = of;
+function getAnswer(operation: Operation): ResponseSpec {
+  const { http, output, example } = operation;
   if (output === undefined) return { description: http.answer ?? "Gone." };
   const description = http.answer ?? "The result.";
-  if (of.isCursorList) {
+  if (operation.isCursorList) {
     const results = example === undefined ? [] : [example];
     const count = "total_count" in output.properties ? { total_count: results.length } : {};
     const page = { next: null, previous: null, results, ...count };
     return { description, schema: output, example: page };
   }
-  return of.isList ? pageExample(description, output, example) : { description, schema: output, example };
+  return operation.isList
+    ? pageExample(description, output, example)
+    : { description, schema: output, example };
 }
 
-function getMakesCredential(of: Operation, stores: object) {
-  const { makesCredential } = of.http;
+function getMakesCredential(operation: Operation, stores: object) {
+  const { makesCredential } = operation.http;
   if (typeof makesCredential !== "function") return makesCredential;
   const decide = makesCredential as (context: object, input: Members) => boolean;
-  return (call: AnyCall) => decide(getContext(stores, call), getInput(of, call));
+  return (call: AnyCall) => decide(getContext(stores, call), getInput(operation, call));
 }
 
 function getContext(stores: object, call: AnyCall) {
@@ -112,31 +114,35 @@ function getContext(stores: object, call: AnyCall) {
   };
 }
 
-function getInput(of: Operation, call: AnyCall): Members {
-  const input: Members = of.http.takesRawBody
+function getInput(operation: Operation, call: AnyCall): Members {
+  const input: Members = operation.http.takesRawBody
     ? { body: call.body }
     : { ...(call.body as Members | undefined) };
-  if (of.readQuery !== undefined) Object.assign(input, of.readQuery(call.query));
-  for (const name of pathMembers(of)) {
-    input[name] = pathValue(of.input.properties[name]!, call.params, name);
+  if (operation.readQuery !== undefined) Object.assign(input, operation.readQuery(call.query));
+  for (const name of pathMembers(operation)) {
+    input[name] = pathValue(operation.input.properties[name]!, call.params, name);
   }
   return input;
 }
 
-async function handle(of: Operation, stores: object, call: AnyCall): Promise<unknown> {
+async function handle(operation: Operation, stores: object, call: AnyCall): Promise<unknown> {
   const context = getContext(stores, call);
-  const input = getInput(of, call);
-  if (of.csv !== undefined && getFileFormat(call.request) === "csv")
-    return csvResponse(of.csv.fileName, of.csv.rows(context as never, input as never), call.isStillAllowed);
-  if (of.isList) {
-    const page = readPage(call.query, of.pageSizeMax);
-    const output = await (of.run as Run)(context, { ...input, ...page });
+  const input = getInput(operation, call);
+  if (operation.csv !== undefined && getFileFormat(call.request) === "csv")
+    return csvResponse(
+      operation.csv.fileName,
+      operation.csv.rows(context as never, input as never),
+      call.isStillAllowed,
+    );
+  if (operation.isList) {
+    const page = readPage(call.query, operation.pageSizeMax);
+    const output = await (operation.run as Run)(context, { ...input, ...page });
     const { count, results } = output as { count: number; results: unknown[] };
     return pageAnswer(call.url, page, count, results);
   }
-  const output = await (of.run as Run)(context, input);
-  if (of.isCursorList) return withLinks(call.url, output as CursorPage<unknown>);
-  const status = getStatus(of, output);
+  const output = await (operation.run as Run)(context, input);
+  if (operation.isCursorList) return withLinks(call.url, output as CursorPage<unknown>);
+  const status = getStatus(operation, output);
   return status === 200 ? output : new RouteResponse(status, output);
 }
 

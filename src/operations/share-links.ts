@@ -153,14 +153,14 @@ const listAllShareLinks = listOperation({
     isOfOverview: readBoolean(query, "overview") ?? false,
   }),
   run: (context: Context, { limit, offset, dashboardId, insightId, isOfOverview }) => {
-    const of = isOfOverview
+    const subject = isOfOverview
       ? ("overview" as const)
       : dashboardId !== undefined
         ? { dashboardId }
         : insightId !== undefined
           ? { insightId }
           : undefined;
-    const all = listShareLinks(context.stores.metadata.db, context.project.id, of);
+    const all = listShareLinks(context.stores.metadata.db, context.project.id, subject);
     return slicePage(all, { limit, offset }, (link) => body(context, link));
   },
 });

@@ -198,13 +198,13 @@ const getOneStats = operation({
   example: exampleStats,
   readQuery: readStatsQuery,
   run: async (context: Context, { id, ...input }) => {
-    const of = findSurvey(context, id);
+    const survey = findSurvey(context, id);
     return {
-      survey_id: of.id,
-      name: of.name,
-      start_date: toApiTimeOrNull(of.startDate),
-      end_date: toApiTimeOrNull(of.endDate),
-      ...((await getSurveyStats(context.stores, of, getOptions(context, input))) as object),
+      survey_id: survey.id,
+      name: survey.name,
+      start_date: toApiTimeOrNull(survey.startDate),
+      end_date: toApiTimeOrNull(survey.endDate),
+      ...((await getSurveyStats(context.stores, survey, getOptions(context, input))) as object),
     } as StatsRecord;
   },
 });
@@ -324,10 +324,10 @@ const listResponses = listOperation({
   },
   readQuery: readRange as (query: URLSearchParams) => { id: string } & ReturnType<typeof readRange>,
   run: async (context: Context, { id, limit, offset, ...input }) => {
-    const of = findSurvey(context, id);
+    const survey = findSurvey(context, id);
     const options = { ...getOptions(context, input), limit, offset };
-    const { count, submissions } = await listSubmissions(context.stores, of, options);
-    const questions = getQuestions(of);
+    const { count, submissions } = await listSubmissions(context.stores, survey, options);
+    const questions = getQuestions(survey);
     const isShown = showsTexts(context);
     return { count, results: submissions.map((one) => submissionBody(one, questions, isShown)) };
   },
@@ -339,8 +339,8 @@ async function* responseRows(
   context: Context,
   { id, ...input }: { id: string; from?: number | undefined; to?: number | undefined },
 ) {
-  const of = findSurvey(context, id);
-  const questions = getQuestions(of);
+  const survey = findSurvey(context, id);
+  const questions = getQuestions(survey);
   const isShown = showsTexts(context);
   yield [
     "submission_id",
@@ -349,9 +349,9 @@ async function* responseRows(
     "completed",
     "iteration",
     "language",
-    ...of.questions.map(({ question }) => String(question)),
+    ...survey.questions.map(({ question }) => String(question)),
   ];
-  for await (const one of streamSubmissions(context.stores, of, getOptions(context, input))) {
+  for await (const one of streamSubmissions(context.stores, survey, getOptions(context, input))) {
     const { answers, ...rest } = submissionBody(one, questions, isShown);
     const { submission_id, distinct_id, timestamp, completed, iteration, language } = rest;
     yield [

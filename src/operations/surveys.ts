@@ -148,39 +148,39 @@ const name = string({ max: nameLengthMax });
 const type = enumeration(surveyTypes);
 const questions = list(record(), { description: "1 to 50 questions." });
 
-function body({ stores, ...context }: Context, of: Survey, users: UserFinder): SurveyRecord {
+function body({ stores, ...context }: Context, survey: Survey, users: UserFinder): SurveyRecord {
   const { db } = stores.metadata;
   const answers = flagAnswers(stores, getExperimentActor({ stores, ...context }));
   const shownFlag = (id: number | null) => {
-    const flag = id === null ? undefined : findFlag(db, of.projectId, id);
+    const flag = id === null ? undefined : findFlag(db, survey.projectId, id);
     return flag === undefined ? null : answers.one(flag);
   };
-  const creator = users(of.createdById);
+  const creator = users(survey.createdById);
   return {
-    id: of.id,
-    name: of.name,
-    description: of.description,
-    status: getStatus(of),
-    type: of.type as SurveyRecord["type"],
-    schedule: of.schedule as SurveyRecord["schedule"],
-    questions: of.questions,
-    conditions: of.conditions,
-    appearance: of.appearance,
-    linked_flag_id: of.linkedFlagId,
-    linked_flag: shownFlag(of.linkedFlagId),
-    targeting_flag: shownFlag(of.targetingFlagId),
-    internal_targeting_flag: shownFlag(of.internalTargetingFlagId),
-    start_date: toApiTimeOrNull(of.startDate),
-    end_date: toApiTimeOrNull(of.endDate),
-    archived: of.archived,
-    enable_partial_responses: of.enablePartialResponses,
-    responses_limit: of.responsesLimit,
-    translations: of.translations,
-    iteration_count: of.iterationCount,
-    iteration_frequency_days: of.iterationFrequencyDays,
-    current_iteration: of.currentIteration,
-    current_iteration_start_date: toApiTimeOrNull(of.currentIterationStartDate),
-    created_at: toApiTime(of.createdAt),
+    id: survey.id,
+    name: survey.name,
+    description: survey.description,
+    status: getStatus(survey),
+    type: survey.type as SurveyRecord["type"],
+    schedule: survey.schedule as SurveyRecord["schedule"],
+    questions: survey.questions,
+    conditions: survey.conditions,
+    appearance: survey.appearance,
+    linked_flag_id: survey.linkedFlagId,
+    linked_flag: shownFlag(survey.linkedFlagId),
+    targeting_flag: shownFlag(survey.targetingFlagId),
+    internal_targeting_flag: shownFlag(survey.internalTargetingFlagId),
+    start_date: toApiTimeOrNull(survey.startDate),
+    end_date: toApiTimeOrNull(survey.endDate),
+    archived: survey.archived,
+    enable_partial_responses: survey.enablePartialResponses,
+    responses_limit: survey.responsesLimit,
+    translations: survey.translations,
+    iteration_count: survey.iterationCount,
+    iteration_frequency_days: survey.iterationFrequencyDays,
+    current_iteration: survey.currentIteration,
+    current_iteration_start_date: toApiTimeOrNull(survey.currentIterationStartDate),
+    created_at: toApiTime(survey.createdAt),
     created_by: creator ? userBody(creator) : null,
   };
 }
@@ -232,13 +232,13 @@ const listAllSurveys = listOperation({
   run: (context: Context, { limit, offset, search = "", archived, type: wantedType }) => {
     const wanted = search.trim().toLowerCase();
     const all = listSurveys(context.stores.metadata.db, context.project.id).filter(
-      (of) =>
-        of.name.toLowerCase().includes(wanted) &&
-        (archived === undefined || of.archived === archived) &&
-        (wantedType === undefined || of.type === wantedType),
+      (survey) =>
+        survey.name.toLowerCase().includes(wanted) &&
+        (archived === undefined || survey.archived === archived) &&
+        (wantedType === undefined || survey.type === wantedType),
     );
     const finder = users(context);
-    return slicePage(all, { limit, offset }, (of) => body(context, of, finder));
+    return slicePage(all, { limit, offset }, (survey) => body(context, survey, finder));
   },
 });
 

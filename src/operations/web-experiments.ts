@@ -66,7 +66,7 @@ const list = listOperation({
     const all = listWebExperiments(db, project.id);
     return {
       count: all.length,
-      results: all.slice(offset, offset + limit).map((of) => webExperimentBody(db, of)),
+      results: all.slice(offset, offset + limit).map((variant) => webExperimentBody(db, variant)),
     };
   },
 });

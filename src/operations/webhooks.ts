@@ -158,9 +158,9 @@ const createNewWebhook = operation({
       (event) => !onRequest.has(event) && (event !== "backup_failed" || seesServer(stores.metadata, project)),
     );
     const fields = await checked(context, { ...input, events: input.events ?? standard } as Sent);
-    const of = { projectId: project.id, by: getAuthor(actor), now };
+    const target = { projectId: project.id, by: getAuthor(actor), now };
     const complete = { name: "", active: true, ...fields } as WebhookFields;
-    const { webhook, secret } = createWebhook(stores, of, complete);
+    const { webhook, secret } = createWebhook(stores, target, complete);
     return { ...body(context, webhook), secret };
   },
 });
@@ -342,15 +342,15 @@ const listWebhookDeliveries = listOperation({
     arguments: [idArgument],
     table: {
       headings: ["id", "time", "event", "item", "state", "attempts", "status", "error"],
-      row: (of: DeliveryRecord) => [
-        String(of.id),
-        of.created_at,
-        of.event,
-        of.item,
-        of.state,
-        String(of.attempts),
-        of.status === null ? "" : String(of.status),
-        of.error ?? "",
+      row: (delivery: DeliveryRecord) => [
+        String(delivery.id),
+        delivery.created_at,
+        delivery.event,
+        delivery.item,
+        delivery.state,
+        String(delivery.attempts),
+        delivery.status === null ? "" : String(delivery.status),
+        delivery.error ?? "",
       ],
     },
   },

@@ -302,13 +302,13 @@ export function listEventDefinitions(
 /** Like `listEventDefinitions`, for the properties of one owner. */
 export function listPropertyDefinitions(
   db: PeopleDb,
-  of: { projectId: number; owner: string; search: string },
+  filter: { projectId: number; owner: string; search: string },
   page: { limit: number; offset: number },
 ): { names: PropertyDefinition[]; count: number } {
   const rows = db.$client
     .query("SELECT name, type, last_seen FROM property_name WHERE project_id = ? AND owner = ? ORDER BY name")
-    .values(of.projectId, of.owner) as [string, PropertyType | null, number][];
-  const { found, count } = pageOfNames(rows, of.search, page);
+    .values(filter.projectId, filter.owner) as [string, PropertyType | null, number][];
+  const { found, count } = pageOfNames(rows, filter.search, page);
   return { names: found.map(([name, type, lastSeenMicros]) => ({ name, type, lastSeenMicros })), count };
 }
 
@@ -340,22 +340,22 @@ function pageOfNames<Row extends readonly [name: string, ...unknown[]]>(
 /** Values of a property that contain a string, ignoring case. */
 export function listPropertyValues(
   db: PeopleDb,
-  of: { projectId: number; owner: string; name: string; search: string },
+  filter: { projectId: number; owner: string; name: string; search: string },
 ): (string | number | boolean)[] {
   const rows = db.$client
     .query("SELECT value FROM property_value WHERE project_id = ? AND owner = ? AND name = ? ORDER BY value")
-    .values(of.projectId, of.owner, of.name) as [string][];
-  const wanted = of.search.toLowerCase();
+    .values(filter.projectId, filter.owner, filter.name) as [string][];
+  const wanted = filter.search.toLowerCase();
   return rows
     .map(([text]) => JSON.parse(text) as string | number | boolean)
     .filter((value) => String(value).toLowerCase().includes(wanted));
 }
 
 /** Whether type and values of the property are complete for this value. */
-function isUnchanged({ type, values }: KnownProperty, of: Members, index: number): boolean {
+function isUnchanged({ type, values }: KnownProperty, members: Members, index: number): boolean {
   const isFull = values.size >= valuesMax;
   if (isFull && type === "String") return true;
-  const kind = of.kind(index);
+  const kind = members.kind(index);
   if (kind === "null" || kind === "object") return true;
   return isFull && type === "Numeric" && kind === "number";
 }

@@ -30,18 +30,21 @@ export interface IngestionReader {
   ): Promise<{ names: EventDefinition[]; count: number }>;
   /** Like `eventDefinitions`, for the properties of one owner. */
   propertyDefinitions(
-    of: { projectId: number; owner: string; search: string },
+    filter: { projectId: number; owner: string; search: string },
     page: Page,
   ): Promise<{ names: PropertyDefinition[]; count: number }>;
   /** Values of a property that contain a string, ignoring case. */
-  propertyValues(of: {
+  propertyValues(filter: {
     projectId: number;
     owner: string;
     name: string;
     search: string;
   }): Promise<(string | number | boolean)[]>;
   /** Warnings of a project, last seen first. */
-  warnings(projectId: number, of: { types?: readonly string[]; limit: number }): Promise<CountedWarning[]>;
+  warnings(
+    projectId: number,
+    filter: { types?: readonly string[]; limit: number },
+  ): Promise<CountedWarning[]>;
   /** Count of each type since a time (rounded to the hour), per project. */
   warningCounts(sinceMicros: number): Promise<WarningCount[]>;
   /** Usage per day, oldest first, and its sum; first and last UTC day are inclusive, YYYY-MM-DD. */
@@ -65,16 +68,16 @@ export class SqliteIngestionReader implements IngestionReader {
     return listEventDefinitions(this.db, projectId, search, page);
   }
 
-  async propertyDefinitions(of: { projectId: number; owner: string; search: string }, page: Page) {
-    return listPropertyDefinitions(this.db, of, page);
+  async propertyDefinitions(filter: { projectId: number; owner: string; search: string }, page: Page) {
+    return listPropertyDefinitions(this.db, filter, page);
   }
 
-  async propertyValues(of: { projectId: number; owner: string; name: string; search: string }) {
-    return listPropertyValues(this.db, of);
+  async propertyValues(filter: { projectId: number; owner: string; name: string; search: string }) {
+    return listPropertyValues(this.db, filter);
   }
 
-  async warnings(projectId: number, of: { types?: readonly string[]; limit: number }) {
-    return listWarnings(this.db, projectId, of);
+  async warnings(projectId: number, filter: { types?: readonly string[]; limit: number }) {
+    return listWarnings(this.db, projectId, filter);
   }
 
   async warningCounts(sinceMicros: number) {

@@ -17,10 +17,10 @@ export interface Iterated {
 
 /** The iteration at a time, from 1 on; null without iterations. A stopped survey stays in its last one. */
 export function iterationAt(
-  of: Iterated,
+  survey: Iterated,
   now: Date,
 ): Pick<Iterated, "currentIteration" | "currentIterationStartDate"> {
-  const { startDate, endDate, iterationCount: count, iterationFrequencyDays: days } = of;
+  const { startDate, endDate, iterationCount: count, iterationFrequencyDays: days } = survey;
   if (startDate === null || !count || !days)
     return { currentIteration: null, currentIterationStartDate: null };
   const elapsed = Math.max(0, (endDate ?? now).getTime() - startDate.getTime());

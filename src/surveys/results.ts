@@ -111,16 +111,16 @@ export async function getTotals(
 /** Counts, rates and the distribution of the answers to each question. */
 export async function getSurveyStats(
   deps: SurveyResultDeps,
-  of: Survey,
+  survey: Survey,
   options: ResultOptions,
 ): Promise<JsonObject> {
-  const totals = await getTotals(deps, [of], options);
-  const request = { what: "tally", questions: getQuestions(of) } as const;
-  const { results } = await ask<SurveyTallies>(deps, [of], options, request);
+  const totals = await getTotals(deps, [survey], options);
+  const request = { what: "tally", questions: getQuestions(survey) } as const;
+  const { results } = await ask<SurveyTallies>(deps, [survey], options, request);
   return {
     ...totals,
     responses: results.responses,
-    questions: of.questions.map((question, index) =>
+    questions: survey.questions.map((question, index) =>
       questionBody(question, request.questions[index]!, results.questions[index]!),
     ),
   };
@@ -129,23 +129,23 @@ export async function getSurveyStats(
 /** Submissions, newest first. */
 export async function listSubmissions(
   deps: SurveyResultDeps,
-  of: Survey,
+  survey: Survey,
   options: ResultOptions & { limit: number; offset: number },
 ): Promise<SurveyPage> {
   const { limit, offset } = options;
-  const request = { what: "page", questions: getQuestions(of), limit, offset } as const;
-  return (await ask<SurveyPage>(deps, [of], options, request)).results;
+  const request = { what: "page", questions: getQuestions(survey), limit, offset } as const;
+  return (await ask<SurveyPage>(deps, [survey], options, request)).results;
 }
 
 /** All submissions, newest first, for a file. */
 export function streamSubmissions(
   deps: SurveyResultDeps,
-  of: Survey,
+  survey: Survey,
   options: ResultOptions,
 ): AsyncIterable<Submission> {
   const { project, now } = options;
   const { timezone, weekStartDay } = project;
-  const request = getRequest([of], options, { what: "all", questions: getQuestions(of) });
+  const request = getRequest([survey], options, { what: "all", questions: getQuestions(survey) });
   return getEvents(deps).surveyResponses(project.id, request, { timezone, weekStartDay, now });
 }
 
@@ -285,17 +285,24 @@ export function netPromoterScore(promoters: number, passives: number, detractors
 }
 
 /** A submission in the API. @param showsTexts false: without free texts and the person. */
-export function submissionBody(of: Submission, questions: readonly SurveyQuestion[], showsTexts: boolean) {
+export function submissionBody(
+  submission: Submission,
+  questions: readonly SurveyQuestion[],
+  showsTexts: boolean,
+) {
   return {
-    submission_id: showsTexts ? of.id : null,
-    distinct_id: showsTexts ? of.distinctId : null,
-    timestamp: toApiTime(new Date(of.at / 1_000)),
-    completed: of.isCompleted,
-    iteration: of.iteration === null || Number.isNaN(Number(of.iteration)) ? null : Number(of.iteration),
-    language: of.language,
+    submission_id: showsTexts ? submission.id : null,
+    distinct_id: showsTexts ? submission.distinctId : null,
+    timestamp: toApiTime(new Date(submission.at / 1_000)),
+    completed: submission.isCompleted,
+    iteration:
+      submission.iteration === null || Number.isNaN(Number(submission.iteration))
+        ? null
+        : Number(submission.iteration),
+    language: submission.language,
     answers: questions.map((question, index) => ({
       question_id: question.id,
-      answer: answerBody(of.answers[index] ?? null, question, showsTexts),
+      answer: answerBody(submission.answers[index] ?? null, question, showsTexts),
     })),
   };
 }

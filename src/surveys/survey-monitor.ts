@@ -35,9 +35,9 @@ export class SurveyMonitor {
   /** Checks all running surveys; without a limit or iterations they cost nothing. */
   async check(now: Date): Promise<void> {
     const all = this.deps.metadata.db.select().from(survey).where(running).all();
-    for (const of of all)
-      if (of.currentIteration !== iterationAt(of, now).currentIteration)
-        await this.update(of, now, {}).catch(this.deps.onError);
+    for (const survey of all)
+      if (survey.currentIteration !== iterationAt(survey, now).currentIteration)
+        await this.update(survey, now, {}).catch(this.deps.onError);
     const limited = Map.groupBy(
       all.filter(({ responsesLimit }) => responsesLimit !== null),
       ({ projectId }) => projectId,
@@ -51,9 +51,9 @@ export class SurveyMonitor {
     if (project === undefined) return;
     const counts = await countBySurvey(this.deps, surveys, { project, now });
     const sentBySurvey = new Map(counts.map(({ surveyId, sent }) => [surveyId, sent]));
-    for (const of of surveys)
-      if ((sentBySurvey.get(of.id) ?? 0) >= of.responsesLimit!)
-        await this.update(of, now, { end_date: now.toISOString() });
+    for (const survey of surveys)
+      if ((sentBySurvey.get(survey.id) ?? 0) >= survey.responsesLimit!)
+        await this.update(survey, now, { end_date: now.toISOString() });
   }
 
   /** Changes a survey that is still running with the same limit. */

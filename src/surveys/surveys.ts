@@ -33,11 +33,12 @@ export const nameLengthMax = 400;
 const clockSkewMs = 60_000;
 
 export const running = and(isNotNull(survey.startDate), isNull(survey.endDate), eq(survey.archived, false));
-const isRunning = (of: Survey) => of.startDate !== null && of.endDate === null && !of.archived;
+const isRunning = (survey: Survey) =>
+  survey.startDate !== null && survey.endDate === null && !survey.archived;
 
-export function getStatus(of: Survey): "draft" | "running" | "completed" {
-  if (of.startDate === null) return "draft";
-  return of.endDate === null ? "running" : "completed";
+export function getStatus(survey: Survey): "draft" | "running" | "completed" {
+  if (survey.startDate === null) return "draft";
+  return survey.endDate === null ? "running" : "completed";
 }
 
 /** Newest first. */
@@ -79,25 +80,25 @@ export function publicSurveys(db: Reading, projectId: number): JsonObject[] {
     .where(and(eq(survey.projectId, projectId), running))
     .orderBy(asc(survey.createdAt), asc(survey.id))
     .all()
-    .map((of) => {
+    .map((survey) => {
       const getKey = (id: number | null) => (id === null ? null : (findFlag(db, projectId, id)?.key ?? null));
       return {
-        id: of.id,
-        name: of.name,
-        type: of.type,
-        linked_flag_key: getKey(of.linkedFlagId),
-        targeting_flag_key: getKey(of.targetingFlagId),
-        internal_targeting_flag_key: getKey(of.internalTargetingFlagId),
-        questions: of.questions,
-        conditions: of.conditions,
-        appearance: of.appearance,
-        start_date: toApiTimeOrNull(of.startDate),
-        end_date: toApiTimeOrNull(of.endDate),
-        current_iteration: of.currentIteration,
-        schedule: of.schedule,
-        current_iteration_start_date: toApiTimeOrNull(of.currentIterationStartDate),
-        enable_partial_responses: of.enablePartialResponses,
-        ...(Object.keys(of.translations).length > 0 ? { translations: of.translations } : {}),
+        id: survey.id,
+        name: survey.name,
+        type: survey.type,
+        linked_flag_key: getKey(survey.linkedFlagId),
+        targeting_flag_key: getKey(survey.targetingFlagId),
+        internal_targeting_flag_key: getKey(survey.internalTargetingFlagId),
+        questions: survey.questions,
+        conditions: survey.conditions,
+        appearance: survey.appearance,
+        start_date: toApiTimeOrNull(survey.startDate),
+        end_date: toApiTimeOrNull(survey.endDate),
+        current_iteration: survey.currentIteration,
+        schedule: survey.schedule,
+        current_iteration_start_date: toApiTimeOrNull(survey.currentIterationStartDate),
+        enable_partial_responses: survey.enablePartialResponses,
+        ...(Object.keys(survey.translations).length > 0 ? { translations: survey.translations } : {}),
       };
     });
 }
@@ -219,14 +220,14 @@ export function updateSurvey(
 /** Deletes a survey and the flags that it created. @throws {NotFoundError} */
 export function deleteSurvey(deps: FlagWriteDeps, actor: ExperimentActor, id: string): void {
   deps.metadata.change((t) => {
-    const of = getSurvey(t, actor.project.id, id);
+    const current = getSurvey(t, actor.project.id, id);
     removeFlagLinks(t, "survey", id);
-    for (const flagId of [of.internalTargetingFlagId, of.targetingFlagId])
-      if (flagId !== null && findFlag(t, of.projectId, flagId)?.deleted === false)
+    for (const flagId of [current.internalTargetingFlagId, current.targetingFlagId])
+      if (flagId !== null && findFlag(t, current.projectId, flagId)?.deleted === false)
         changeOwnFlag(deps, actor, flagId, { active: false, deleted: true });
     t.delete(survey).where(eq(survey.id, id)).run();
-    bumpRevision(t, flagRevision(of.projectId));
-    recordSurvey(t, "deleted", of, of, actor);
+    bumpRevision(t, flagRevision(current.projectId));
+    recordSurvey(t, "deleted", current, current, actor);
   });
 }
 
@@ -320,7 +321,7 @@ function internalFilters({ id, conditions, currentIteration }: Survey): JsonObje
 function newFlag(
   deps: FlagWriteDeps,
   { project, by, now }: ExperimentActor,
-  of: Survey,
+  survey: Survey,
   suffix: string,
   filters: JsonObject,
 ): number {
@@ -331,57 +332,57 @@ function newFlag(
     createsUsageDashboard: false,
     fields: {
       // The first digits of such an id are its time, which surveys may share.
-      key: `${surveyFlagPrefix}${of.id.slice(-12)}-${Bun.randomUUIDv7().slice(-6)}${suffix}`,
-      name: `Targeting flag of the survey ${of.name}`,
+      key: `${surveyFlagPrefix}${survey.id.slice(-12)}-${Bun.randomUUIDv7().slice(-6)}${suffix}`,
+      name: `Targeting flag of the survey ${survey.name}`,
       filters,
-      active: isRunning(of),
+      active: isRunning(survey),
       creationContext: "surveys",
     },
   }).id;
 }
 
-function afterWrite(t: MetadataTx, of: Survey): void {
-  removeFlagLinks(t, "survey", of.id);
+function afterWrite(t: MetadataTx, survey: Survey): void {
+  removeFlagLinks(t, "survey", survey.id);
   const shown = {
-    id: of.id,
-    name: of.name,
-    type: of.type,
-    status: getStatus(of),
-    start_date: toApiTimeOrNull(of.startDate),
-    end_date: toApiTimeOrNull(of.endDate),
+    id: survey.id,
+    name: survey.name,
+    type: survey.type,
+    status: getStatus(survey),
+    start_date: toApiTimeOrNull(survey.startDate),
+    end_date: toApiTimeOrNull(survey.endDate),
   };
-  for (const flagId of new Set([of.linkedFlagId, of.targetingFlagId, of.internalTargetingFlagId]))
+  for (const flagId of new Set([survey.linkedFlagId, survey.targetingFlagId, survey.internalTargetingFlagId]))
     if (flagId !== null)
       setFlagLink(t, {
         kind: "survey",
-        objectId: of.id,
+        objectId: survey.id,
         flagId,
-        name: of.name,
+        name: survey.name,
         shown,
-        holds: isRunning(of),
+        holds: isRunning(survey),
       });
-  bumpRevision(t, flagRevision(of.projectId));
+  bumpRevision(t, flagRevision(survey.projectId));
 }
 
-function getRecorded(of: Survey): JsonObject {
+function getRecorded(survey: Survey): JsonObject {
   return {
-    name: of.name,
-    description: of.description,
-    type: of.type,
-    schedule: of.schedule,
-    questions: of.questions,
-    conditions: of.conditions,
-    appearance: of.appearance,
-    linked_flag_id: of.linkedFlagId,
-    start_date: toApiTimeOrNull(of.startDate),
-    end_date: toApiTimeOrNull(of.endDate),
-    archived: of.archived,
-    enable_partial_responses: of.enablePartialResponses,
-    responses_limit: of.responsesLimit,
-    translations: of.translations,
-    iteration_count: of.iterationCount,
-    iteration_frequency_days: of.iterationFrequencyDays,
-    current_iteration: of.currentIteration,
+    name: survey.name,
+    description: survey.description,
+    type: survey.type,
+    schedule: survey.schedule,
+    questions: survey.questions,
+    conditions: survey.conditions,
+    appearance: survey.appearance,
+    linked_flag_id: survey.linkedFlagId,
+    start_date: toApiTimeOrNull(survey.startDate),
+    end_date: toApiTimeOrNull(survey.endDate),
+    archived: survey.archived,
+    enable_partial_responses: survey.enablePartialResponses,
+    responses_limit: survey.responsesLimit,
+    translations: survey.translations,
+    iteration_count: survey.iterationCount,
+    iteration_frequency_days: survey.iterationFrequencyDays,
+    current_iteration: survey.currentIteration,
   };
 }
 

@@ -320,12 +320,13 @@ function report(): void {
 }
 
 /** Bytes a minute, by least squares. */
-function getSlope(list: readonly Sample[], of: (sample: Sample) => number): number {
-  const mean = (of: (sample: Sample) => number) => list.reduce((sum, one) => sum + of(one), 0) / list.length;
+function getSlope(list: readonly Sample[], getValue: (sample: Sample) => number): number {
+  const mean = (getValue: (sample: Sample) => number) =>
+    list.reduce((sum, one) => sum + getValue(one), 0) / list.length;
   const minute = mean((one) => one.minute);
-  const memory = mean(of);
+  const memory = mean(getValue);
   const spread = list.reduce((sum, one) => sum + (one.minute - minute) ** 2, 0);
-  return list.reduce((sum, one) => sum + (one.minute - minute) * (of(one) - memory), 0) / spread;
+  return list.reduce((sum, one) => sum + (one.minute - minute) * (getValue(one) - memory), 0) / spread;
 }
 
 function p99(list: number[]): number {

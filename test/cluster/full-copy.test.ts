@@ -45,10 +45,10 @@ async function connect(database: string): Promise<WatchedPostgres> {
 
 const newPath = () => join(temporaryFolder(), "copy.sqlite");
 
-async function open(postgres: Postgres, path = newPath(), of = store) {
-  await StoreReplica.prepare(path, of, postgres);
+async function open(postgres: Postgres, path = newPath(), replicatedStore = store) {
+  await StoreReplica.prepare(path, replicatedStore, postgres);
   const client = new Database(path, { strict: true });
-  return { client, copy: StoreReplica.attach(client, of, postgres) };
+  return { client, copy: StoreReplica.attach(client, replicatedStore, postgres) };
 }
 
 type Opened = Awaited<ReturnType<typeof open>>;

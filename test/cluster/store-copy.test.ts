@@ -55,12 +55,12 @@ interface TestCopy {
 async function open(
   postgres: Postgres,
   path = join(temporaryFolder(), "copy.sqlite"),
-  of = store,
+  replicatedStore = store,
 ): Promise<TestCopy> {
-  await StoreReplica.prepare(path, of, postgres);
+  await StoreReplica.prepare(path, replicatedStore, postgres);
   const client = new Database(path, { strict: true });
   client.run("PRAGMA foreign_keys = ON");
-  return { client, copy: StoreReplica.attach(client, of, postgres) };
+  return { client, copy: StoreReplica.attach(client, replicatedStore, postgres) };
 }
 
 function getContent({ client }: TestCopy): string {

@@ -260,7 +260,8 @@ describe("cohorts", () => {
       behavior({ value: "performed_event_multiple", operator: "gte", operator_value: 2 }),
     );
     const never = cohort(5, behavior({ value: "performed_event", negation: true }));
-    const count = async (of: CohortDefinition) => (await blastRadius(inCohort(of.id), [of])).matching;
+    const count = async (cohortDefinition: CohortDefinition) =>
+      (await blastRadius(inCohort(cohortDefinition.id), [cohortDefinition])).matching;
     expect(await count(once)).toBe(2);
     expect(await count(twice)).toBe(1);
     expect(await count(never)).toBe(persons.length - 2);

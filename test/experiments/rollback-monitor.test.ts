@@ -10,7 +10,8 @@ import { updateOneFlag } from "../../src/operations/flags.ts";
 import type { Operation, Run } from "../../src/operations/operation.ts";
 import { TestServer } from "../support/management-server.ts";
 
-const run = (of: Operation, context: object, input: object) => (of.run as Run)(context, input as never);
+const run = (operation: Operation, context: object, input: object) =>
+  (operation.run as Run)(context, input as never);
 const named = (id: string) => experimentOperations.find((one) => one.id === id)!;
 const start = new Date("2026-11-01T10:00:00Z");
 const after = (minutes: number) => new Date(start.getTime() + minutes * 60_000);

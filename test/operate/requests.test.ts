@@ -13,8 +13,8 @@ beforeAll(async () => {
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-const metrics = (of: ServerProcess, headers: Record<string, string> = {}) =>
-  fetch(`${of.url}/metrics`, { headers });
+const metrics = (serverProcess: ServerProcess, headers: Record<string, string> = {}) =>
+  fetch(`${serverProcess.url}/metrics`, { headers });
 
 test("operators see the latest rejected event requests, with the reason and never a key", async () => {
   await using own = await ServerProcess.start();

@@ -56,19 +56,20 @@ describe("lists", () => {
   );
   test("there are some", () => expect(lists.length).toBeGreaterThan(1));
 
-  for (const of of lists) {
-    test(`${of.cli!.name} prints the API's results, from the directory and from the server`, async () => {
-      for (const args of preparations[of.id] ?? [])
+  for (const operation of lists) {
+    test(`${operation.cli!.name} prints the API's results, from the directory and from the server`, async () => {
+      for (const args of preparations[operation.id] ?? [])
         expect(await flagkeep([...args, ...local()])).toMatchObject({ stderr: "", code: 0 });
-      const owner = of.on === "organization" ? "/api/organizations/@current" : "/api/projects/@current";
-      const { results } = (await api(`${owner}${of.http.path.replace(":id", "1")}/`)) as {
+      const owner =
+        operation.on === "organization" ? "/api/organizations/@current" : "/api/projects/@current";
+      const { results } = (await api(`${owner}${operation.http.path.replace(":id", "1")}/`)) as {
         results: unknown[];
       };
-      const args = [...of.cli!.name.split(" "), ...(of.cli!.arguments ?? []).map(() => "1")];
+      const args = [...operation.cli!.name.split(" "), ...(operation.cli!.arguments ?? []).map(() => "1")];
       const fromDirectory = (await json(args, local())) as unknown[];
       expect(fromDirectory).toEqual((await json(args, remote())) as unknown[]);
       expect(fromDirectory.length).toBeGreaterThan(0);
-      const former = getFormer(of);
+      const former = getFormer(operation);
       expect(without(former, fromDirectory)).toEqual(without(former, results));
       const people = await Promise.all([local(), remote()].map((where) => flagkeep([...args, ...where])));
       expect(people[0]!.stdout).toBe(people[1]!.stdout);

@@ -202,7 +202,7 @@ describe("posthog-js", () => {
         "new Promise((done) => library.getEarlyAccessFeatures(done, true))",
       )) as { name: string; flagKey: string }[];
       expect(listed).toMatchObject([{ name: "New editor", flagKey: key }]);
-      const read = (of: Page) => of.evaluate(`library.isFeatureEnabled(${JSON.stringify(key)})`);
+      const read = (page: Page) => page.evaluate(`library.isFeatureEnabled(${JSON.stringify(key)})`);
       expect(await read(page)).toBeFalse();
       for (const isEnrolled of [true, false]) {
         await page.evaluate(

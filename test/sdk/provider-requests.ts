@@ -83,17 +83,17 @@ export interface Resource {
 /** Sends a resource, and checks that the response and the next read both say what was sent. */
 export async function applied(
   method: "POST" | "PATCH",
-  of: Resource,
+  resource: Resource,
   id: unknown,
   sent: Json,
 ): Promise<Json> {
-  const path = method === "POST" ? of.path : `${of.path}${id}/`;
-  const answer = await done(method, path, { ...sent, ...of.always });
-  const read = await done("GET", `${of.path}${method === "POST" ? answer.id : id}/`);
+  const path = method === "POST" ? resource.path : `${resource.path}${id}/`;
+  const answer = await done(method, path, { ...sent, ...resource.always });
+  const read = await done("GET", `${resource.path}${method === "POST" ? answer.id : id}/`);
   for (const body of [answer, read]) {
-    expect(findProblems(body, of.shape)).toEqual([]);
-    for (const [name, value] of Object.entries({ ...sent, ...of.always })) {
-      if (of.writeOnly?.includes(name)) continue;
+    expect(findProblems(body, resource.shape)).toEqual([]);
+    for (const [name, value] of Object.entries({ ...sent, ...resource.always })) {
+      if (resource.writeOnly?.includes(name)) continue;
       const found = name === "tags" ? [...(body.tags as string[])].sort() : body[name];
       expect([name, found]).toEqual([name, name === "tags" ? [...(value as string[])].sort() : value]);
     }

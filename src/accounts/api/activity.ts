@@ -153,7 +153,7 @@ const activityAnswers = {
  */
 export function itemActivityRoutes(
   deps: { metadata: Metadata },
-  of: {
+  target: {
     path: string;
     scope: string;
     /** For the documentation: `flags` and `a flag`. */
@@ -163,19 +163,23 @@ export function itemActivityRoutes(
   },
 ): Route[] {
   const documented = { tag: activityTag, query: ActivityQuery, answers: activityAnswers };
-  const [all, one] = of.names;
+  const [all, one] = target.names;
   return [
-    projectRoute("GET", `${of.path}/activity`, "activity_log:read", {
+    projectRoute("GET", `${target.path}/activity`, "activity_log:read", {
       ...documented,
       summary: `List the activity of all ${all}`,
-      handle: (call) => activityPage(deps, call, { projectId: call.project.id, scope: of.scope }),
+      handle: (call) => activityPage(deps, call, { projectId: call.project.id, scope: target.scope }),
     }),
-    projectRoute("GET", `${of.path}/:id/activity`, "activity_log:read", {
+    projectRoute("GET", `${target.path}/:id/activity`, "activity_log:read", {
       ...documented,
       summary: `List the activity of ${one}`,
-      description: of.description,
+      description: target.description,
       handle: (call) =>
-        activityPage(deps, call, { projectId: call.project.id, scope: of.scope, itemId: of.find(call) }),
+        activityPage(deps, call, {
+          projectId: call.project.id,
+          scope: target.scope,
+          itemId: target.find(call),
+        }),
     }),
   ];
 }
@@ -187,9 +191,9 @@ const pageBytesMax = 64 * 1024 * 1024;
 function activityPage(
   deps: { metadata: Metadata },
   call: { url: string; query: URLSearchParams },
-  of: ActivityOwner & ActivityFilter,
+  activityOwner: ActivityOwner & ActivityFilter,
 ): Static<typeof ActivityPage> {
-  const { next, previous, ...page } = listEntries(deps, of, readActivityPage(call.query));
+  const { next, previous, ...page } = listEntries(deps, activityOwner, readActivityPage(call.query));
   const link = (other: ActivityPosition | null) => other && pageAddress(call.url, other);
   return { ...page, next: link(next), previous: link(previous) };
 }
@@ -209,16 +213,16 @@ export const readActivityPage = (query: URLSearchParams): ActivityPosition => ({
 /** A page of the entries, and the positions of its neighbors. @throws {InvalidFieldError} the page would be too long. */
 export function listEntries(
   { metadata }: { metadata: Metadata },
-  of: ActivityOwner & ActivityFilter,
+  activityOwner: ActivityOwner & ActivityFilter,
   { limit, page }: ActivityPosition,
 ) {
   const wanted = { limit, offset: (page - 1) * limit };
-  const bytes = limit > limitDefault ? activityBytes(metadata.db, of, wanted) : 0;
+  const bytes = limit > limitDefault ? activityBytes(metadata.db, activityOwner, wanted) : 0;
   if (bytes > pageBytesMax) {
     const detail = `This page has ${bytes} bytes, which exceeds the limit. Request fewer entries per page.`;
     throw new InvalidFieldError("limit", "max_value", detail);
   }
-  const { entries, total } = listActivity(metadata.db, of, wanted);
+  const { entries, total } = listActivity(metadata.db, activityOwner, wanted);
   return {
     results: entries.map(entryBody),
     next: page * limit < total ? { page: page + 1, limit } : null,

@@ -182,7 +182,7 @@ export function fullProjectBody(
   project: Project,
   level: number,
   groupTypes: Static<typeof GroupTypeBody>[],
-  of: {
+  details: {
     publicUse: PreviousKeyUsage | undefined;
     secretUse: PreviousKeyUsage | undefined;
     /** Whether the response contains the secret keys. */
@@ -190,7 +190,7 @@ export function fullProjectBody(
     now: Date;
   },
 ): Static<typeof FullProjectBody> {
-  const { publicUse, secretUse, seesSecrets, now } = of;
+  const { publicUse, secretUse, seesSecrets, now } = details;
   return {
     ...projectBody(project),
     created_at: toApiTime(project.createdAt),

@@ -362,14 +362,14 @@ function getLocation({ request, address }: Call): ClientInfo {
 }
 
 function sessionBody(
-  of: { session: Session; user: { email: string }; limits: { scopes: string[] } },
+  signedIn: { session: Session; user: { email: string }; limits: { scopes: string[] } },
   currentId: string,
   now: Date,
 ): Static<typeof SessionBody> {
-  const { session } = of;
+  const { session } = signedIn;
   return {
     id: session.id,
-    email: of.user.email,
+    email: signedIn.user.email,
     created_at: toApiTime(session.createdAt),
     last_seen_at: toApiTime(session.lastSeenAt),
     expires_at: toApiTime(getEnd(session)),
@@ -377,7 +377,7 @@ function sessionBody(
     browser: session.browser,
     is_current: session.id === currentId,
     is_from_key: session.keyId !== null,
-    scopes: of.limits.scopes,
+    scopes: signedIn.limits.scopes,
     confirmed_until: toApiTimeOrNull(confirmedUntil(session, now)),
   };
 }

@@ -276,11 +276,11 @@ function assertLevel(own: number, level: number): void {
 }
 
 /** One of several organizations may not change the whole account. */
-function assertOnlyHere(t: MetadataTx, organizationId: string, of: User): void {
+function assertOnlyHere(t: MetadataTx, organizationId: string, user: User): void {
   const elsewhere = t
     .select()
     .from(membership)
-    .where(and(eq(membership.userId, of.id), ne(membership.organizationId, organizationId)))
+    .where(and(eq(membership.userId, user.id), ne(membership.organizationId, organizationId)))
     .all();
   if (elsewhere.length === 0) return;
   throw new PermissionDeniedError(

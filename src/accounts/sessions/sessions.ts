@@ -66,7 +66,7 @@ export function newSecret(): string {
  */
 export function insertSession(
   t: MetadataTx,
-  of: { userId: number; keyId?: string },
+  owner: { userId: number; keyId?: string },
   clientInfo: ClientInfo,
   now: Date,
 ): { session: Session; secret: string } {
@@ -76,8 +76,8 @@ export function insertSession(
     .from(session)
     .where(
       and(
-        eq(session.userId, of.userId),
-        of.keyId === undefined ? isNull(session.keyId) : eq(session.keyId, of.keyId),
+        eq(session.userId, owner.userId),
+        owner.keyId === undefined ? isNull(session.keyId) : eq(session.keyId, owner.keyId),
       ),
     )
     .orderBy(desc(session.lastSeenAt), desc(session.id))
@@ -90,8 +90,8 @@ export function insertSession(
     .values({
       id: Bun.randomUUIDv7(),
       hash: hashOfSecret(secret),
-      userId: of.userId,
-      keyId: of.keyId ?? null,
+      userId: owner.userId,
+      keyId: owner.keyId ?? null,
       createdAt: now,
       lastSeenAt: now,
       address: clientInfo.address ?? "",

@@ -80,17 +80,21 @@ export function insertSetupLink(
  */
 export function createSetupLink(
   metadata: Metadata,
-  of: User,
+  user: User,
   by: Author,
   now = new Date(),
 ): { token: string; expiresAt: Date } {
-  if (!of.isActive) {
-    throw new InvalidFieldError("user", "inactive", `${of.email} is deactivated. Reactivate the user first.`);
+  if (!user.isActive) {
+    throw new InvalidFieldError(
+      "user",
+      "inactive",
+      `${user.email} is deactivated. Reactivate the user first.`,
+    );
   }
   return metadata.change((t) => {
-    t.delete(setupLink).where(eq(setupLink.userId, of.id)).run();
-    recordLink(t, of, by, now);
-    return insertSetupLink(t, of.id, null, now);
+    t.delete(setupLink).where(eq(setupLink.userId, user.id)).run();
+    recordLink(t, user, by, now);
+    return insertSetupLink(t, user.id, null, now);
   });
 }
 
@@ -232,14 +236,14 @@ function checkedEmail(t: MetadataTx, { user: of, isFirst }: Setup, email: string
   return wanted;
 }
 
-function recordLink(t: MetadataTx, of: User, by: Author, now: Date): void {
+function recordLink(t: MetadataTx, user: User, by: Author, now: Date): void {
   recordActivity(t, {
     by,
-    organizationId: of.currentOrganizationId ?? undefined,
+    organizationId: user.currentOrganizationId ?? undefined,
     activity: "link_created",
     scope: "User",
-    itemId: of.id,
-    name: of.email,
+    itemId: user.id,
+    name: user.email,
     changes: [],
     now,
   });

@@ -148,12 +148,13 @@ export interface Attempt {
  */
 export function recordAttempt(
   t: MetadataTx,
-  of: Pick<Delivery, "id" | "webhookId" | "createdAt" | "attempts">,
+  delivery: Pick<Delivery, "id" | "webhookId" | "createdAt" | "attempts">,
   attempt: Attempt,
   now: Date,
 ): Delivery | undefined {
-  const attempts = of.attempts + 1;
-  const nextAt = attempt.isDelivered || attempt.isFinal ? null : nextAttemptAt(of, attempts, attempt, now);
+  const attempts = delivery.attempts + 1;
+  const nextAt =
+    attempt.isDelivered || attempt.isFinal ? null : nextAttemptAt(delivery, attempts, attempt, now);
   const recorded = t
     .update(webhookDelivery)
     .set({
@@ -165,10 +166,10 @@ export function recordAttempt(
       status: attempt.status,
       error: attempt.error?.slice(0, errorLengthMax) ?? null,
     })
-    .where(eq(webhookDelivery.id, of.id))
+    .where(eq(webhookDelivery.id, delivery.id))
     .returning()
     .get();
-  if (recorded !== undefined && recorded.state !== "pending") prune(t, of.webhookId, now);
+  if (recorded !== undefined && recorded.state !== "pending") prune(t, delivery.webhookId, now);
   return recorded;
 }
 

@@ -82,12 +82,12 @@ export function openTarget({ metadata, secrets }: WebhookDeps, id: number): Webh
 /** Creates a webhook. @returns it and its secret, which is shown only now. @throws {InvalidFieldError} */
 export function createWebhook(
   { metadata, secrets }: WebhookDeps,
-  of: { projectId: number; by: Author; now: Date },
+  target: { projectId: number; by: Author; now: Date },
   fields: WebhookFields,
 ): { webhook: Webhook; secret: string } {
   const secret = newWebhookSecret();
   return metadata.change((t) => {
-    if (listWebhooks(t, of.projectId).length >= webhooksMax) {
+    if (listWebhooks(t, target.projectId).length >= webhooksMax) {
       throw new InvalidFieldError(
         null,
         "limit_reached",
@@ -98,18 +98,18 @@ export function createWebhook(
       .insert(webhook)
       .values({
         ...fields,
-        projectId: of.projectId,
-        createdById: getCreatorId(of.by),
-        createdAt: of.now,
-        updatedAt: of.now,
-        url: secrets.seal(getIdentity(of, "URL"), fields.url),
+        projectId: target.projectId,
+        createdById: getCreatorId(target.by),
+        createdAt: target.now,
+        updatedAt: target.now,
+        url: secrets.seal(getIdentity(target, "URL"), fields.url),
         shownUrl: maskUrl(fields.url),
-        secret: secrets.seal(getIdentity(of, "secret"), secret),
+        secret: secrets.seal(getIdentity(target, "secret"), secret),
       })
       .returning()
       .get();
     const created = shownPart(row);
-    record(t, created, "created", of);
+    record(t, created, "created", target);
     return { webhook: created, secret };
   });
 }
@@ -117,11 +117,11 @@ export function createWebhook(
 /** Changes a webhook; turning it off cancels pending deliveries. @throws {NotFoundError} */
 export function updateWebhook(
   { metadata, secrets }: WebhookDeps,
-  of: { projectId: number; id: number; by: Author; now: Date },
+  target: { projectId: number; id: number; by: Author; now: Date },
   fields: Partial<WebhookFields>,
 ): Webhook {
   return metadata.change((t) => {
-    const before = shownPart(getRow(t, of.projectId, of.id));
+    const before = shownPart(getRow(t, target.projectId, target.id));
     const { url, ...others } = fields;
     // Clients send back the masked URL that they read.
     const isNewUrl = url !== undefined && url !== before.shownUrl;
@@ -129,17 +129,17 @@ export function updateWebhook(
     const isNewSubscriber =
       fields.events?.includes("weekly_summary") === true && !before.events.includes("weekly_summary");
     const address = isNewUrl
-      ? { url: secrets.seal(getIdentity(of, "URL"), url), shownUrl: maskUrl(url) }
+      ? { url: secrets.seal(getIdentity(target, "URL"), url), shownUrl: maskUrl(url) }
       : {};
     const row = t
       .update(webhook)
-      .set({ ...others, ...address, ...(isNewSubscriber ? { summaryWeek: "" } : {}), updatedAt: of.now })
-      .where(eq(webhook.id, of.id))
+      .set({ ...others, ...address, ...(isNewSubscriber ? { summaryWeek: "" } : {}), updatedAt: target.now })
+      .where(eq(webhook.id, target.id))
       .returning()
       .get();
-    if (before.active && !row.active) cancelPending(t, of.id);
+    if (before.active && !row.active) cancelPending(t, target.id);
     const after = shownPart(row);
-    record(t, after, "updated", of, before, isNewUrl ? ["url"] : []);
+    record(t, after, "updated", target, before, isNewUrl ? ["url"] : []);
     return after;
   });
 }
@@ -147,19 +147,19 @@ export function updateWebhook(
 /** Replaces the secret. @returns the new one, which is shown only now. @throws {NotFoundError} */
 export function rotateWebhookSecret(
   { metadata, secrets }: WebhookDeps,
-  of: { projectId: number; id: number; by: Author; now: Date },
+  target: { projectId: number; id: number; by: Author; now: Date },
 ): { webhook: Webhook; secret: string } {
   const secret = newWebhookSecret();
   return metadata.change((t) => {
-    const before = getRow(t, of.projectId, of.id);
+    const before = getRow(t, target.projectId, target.id);
     const row = t
       .update(webhook)
-      .set({ secret: secrets.seal(getIdentity(of, "secret"), secret), updatedAt: of.now })
+      .set({ secret: secrets.seal(getIdentity(target, "secret"), secret), updatedAt: target.now })
       .where(eq(webhook.id, before.id))
       .returning()
       .get();
     const after = shownPart(row);
-    record(t, after, "updated", of, after, ["secret"]);
+    record(t, after, "updated", target, after, ["secret"]);
     return { webhook: after, secret };
   });
 }
@@ -167,16 +167,16 @@ export function rotateWebhookSecret(
 /** Deletes a webhook and its deliveries. @throws {NotFoundError} */
 export function deleteWebhook(
   { metadata }: Pick<WebhookDeps, "metadata">,
-  of: { projectId: number; id: number; by: Author; now: Date },
+  target: { projectId: number; id: number; by: Author; now: Date },
 ): void {
   metadata.change((t) => {
-    const before = shownPart(getRow(t, of.projectId, of.id));
-    deleteDeliveries(t, of.id);
+    const before = shownPart(getRow(t, target.projectId, target.id));
+    deleteDeliveries(t, target.id);
     t.delete(webhookReported)
-      .where(like(webhookReported.name, `% ${of.id} %`))
+      .where(like(webhookReported.name, `% ${target.id} %`))
       .run();
-    t.delete(webhook).where(eq(webhook.id, of.id)).run();
-    record(t, before, "deleted", of);
+    t.delete(webhook).where(eq(webhook.id, target.id)).run();
+    record(t, before, "deleted", target);
   });
 }
 

@@ -36,8 +36,8 @@ export async function localCopies(dataDir: string, keys = BackupKeys.none): Prom
 
 /** The last entry per lane in a backup. */
 export function getExtent(positions: readonly LanePosition[]): Cursors {
-  const of = (lane: Lane) => positions.find((one) => one.lane === lane)?.last_seq ?? 0;
-  return { realtime: of("realtime"), historical: of("historical") };
+  const lastSeq = (lane: Lane) => positions.find((one) => one.lane === lane)?.last_seq ?? 0;
+  return { realtime: lastSeq("realtime"), historical: lastSeq("historical") };
 }
 
 export function copyFrom(source: BackupSource, keys: BackupKeys): OlderCopy {

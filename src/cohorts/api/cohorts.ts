@@ -118,9 +118,9 @@ export async function fillChanged(deps: CohortDeps, after: Cohort, change: Cohor
 /** A cohort in the API, with the results of its calculation. @throws {HttpError} 404. */
 export async function storedBody(
   deps: Pick<CohortDeps, "metadata" | "persons">,
-  of: { projectId: number; id: number },
+  target: { projectId: number; id: number },
 ) {
-  const cohort = getCohort(deps, of.projectId, of.id);
+  const cohort = getCohort(deps, target.projectId, target.id);
   const creator = cohort.createdById === null ? undefined : findUser(deps.metadata.db, cohort.createdById);
   return cohortBody((await withCounts(deps, [cohort]))[0]!, creator);
 }

@@ -84,9 +84,9 @@ export interface InsightTable {
 
 export function insightBody(
   insight: Insight,
-  of: { creator: User | undefined; dashboards: number[]; tags: string[]; computed?: Computed },
+  details: { creator: User | undefined; dashboards: number[]; tags: string[]; computed?: Computed },
 ): Static<typeof InsightBody> {
-  const { computed } = of;
+  const { computed } = details;
   const done = computed !== undefined && "result" in computed ? computed : undefined;
   return {
     id: insight.id,
@@ -96,12 +96,12 @@ export function insightBody(
     description: insight.description,
     query: insight.query,
     filters: {},
-    dashboards: of.dashboards,
-    tags: of.tags,
+    dashboards: details.dashboards,
+    tags: details.tags,
     saved: insight.saved,
     favorited: insight.favorited,
     deleted: insight.deleted,
-    created_by: of.creator ? userBody(of.creator) : null,
+    created_by: details.creator ? userBody(details.creator) : null,
     created_at: toApiTime(insight.createdAt),
     updated_at: toApiTime(insight.updatedAt),
     last_refresh: toApiTimeOrNull(done?.at ?? null),

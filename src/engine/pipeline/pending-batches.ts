@@ -28,12 +28,12 @@ export class PendingBatches<Batch extends JournalBatch> {
   }
 
   lag(): Record<Lane, LaneLag> {
-    const of = (lane: Lane) => ({
+    const getLag = (lane: Lane) => ({
       segments: this.lanes[lane].length,
       bytes: getBytes(this.lanes[lane]),
       entries: this.lanes[lane].reduce((sum, batch) => sum + batch.last - batch.first + 1, 0),
     });
-    return { realtime: of("realtime"), historical: of("historical") };
+    return { realtime: getLag("realtime"), historical: getLag("historical") };
   }
 
   /** Removes the next batches of up to `bytesMax`, at least one. @returns undefined if none is pending */

@@ -128,7 +128,7 @@ const Body = object({
 export type QueryKinds = Readonly<Record<string, QueryKind>>;
 export type QueryKind = (
   query: JsonObject,
-  of: { project: Project; now: Date; refresh: Refresh },
+  context: { project: Project; now: Date; refresh: Refresh },
 ) => Promise<JsonObject>;
 
 export function queryRoutes({ engine, kinds = {} }: { engine: EventQueries; kinds?: QueryKinds }): Route[] {
@@ -164,11 +164,11 @@ export function queryRoutes({ engine, kinds = {} }: { engine: EventQueries; kind
         const { query, limit = rowsDefault } = body;
         const statement = toStatement(query);
         if (isJsonObject(query) && statement === undefined && typeof query.query !== "string") {
-          const of = { project, now, refresh: getRefresh(body.refresh) };
+          const context = { project, now, refresh: getRefresh(body.refresh) };
           const { kind } = query;
           const own = typeof kind === "string" && Object.hasOwn(kinds, kind) ? kinds[kind] : undefined;
           return await running.run(getOwner(project, user), body.client_query_id, () =>
-            own === undefined ? computed(engine, { ...of, query }) : own(query, of),
+            own === undefined ? computed(engine, { ...context, query }) : own(query, context),
           );
         }
         const sql = statement ?? (isJsonObject(query) ? query.query : query);

@@ -229,14 +229,14 @@ function fill<Row>(
 function stringVectorWords<Row>(
   duckdb: Bindings,
   vector: Vector,
-  of: (row: Row) => string | Uint8Array | null,
+  getValue: (row: Row) => string | Uint8Array | null,
   rows: readonly Row[],
   texts: StringVector,
 ): Uint32Array {
   const valid = new Validity(rows.length);
   texts.start(rows.length);
   for (let index = 0; index < rows.length; index++) {
-    const value = of(rows[index]!);
+    const value = getValue(rows[index]!);
     if (value === null) valid.setNull(index);
     else texts.set(index, value);
   }
@@ -273,13 +273,13 @@ function fixedValues<Row>(
 function wholeNumbers<Row>(
   duckdb: Bindings,
   vector: Vector,
-  of: (row: Row) => number | null,
+  getValue: (row: Row) => number | null,
   rows: readonly Row[],
 ): Uint32Array {
   const words = new Uint32Array(2 * rows.length);
   const valid = new Validity(rows.length);
   for (let index = 0; index < rows.length; index++) {
-    const value = of(rows[index]!);
+    const value = getValue(rows[index]!);
     if (value === null) {
       valid.setNull(index);
       continue;
@@ -293,10 +293,10 @@ function wholeNumbers<Row>(
 }
 
 /** DuckDB stores a UUID as a 128-bit integer with the highest bit inverted, so that it sorts like its string. */
-function uuidWords<Row>(of: (row: Row) => string, rows: readonly Row[]): Uint32Array {
+function uuidWords<Row>(getValue: (row: Row) => string, rows: readonly Row[]): Uint32Array {
   const words = new Uint32Array(4 * rows.length);
   for (let index = 0; index < rows.length; index++) {
-    const uuid = of(rows[index]!);
+    const uuid = getValue(rows[index]!);
     const at = 4 * index;
     words[at + 3] = ((fourDigits(uuid, 0) << 16) | fourDigits(uuid, 4)) ^ 0x8000_0000;
     words[at + 2] = (fourDigits(uuid, 9) << 16) | fourDigits(uuid, 14);

@@ -98,10 +98,10 @@ export class MetricSqlBuilder {
     if (math === "total") return `(count(*) ${when})::DOUBLE`;
     const value = `e.${this.column(this.value(source))}`;
     if (math === "unique_session") return `(count(DISTINCT ${value}) ${when})::DOUBLE`;
-    const of = { sum: "sum", avg: "avg", min: "min", max: "max" }[String(math)];
-    if (of === undefined)
+    const aggregate = { sum: "sum", avg: "avg", min: "min", max: "max" }[String(math)];
+    if (aggregate === undefined)
       throw new UnknownQueryError(`The math ${JSON.stringify(math)} is not supported here.`);
-    return `coalesce(${of}(${value}) ${when}, 0)::DOUBLE`;
+    return `coalesce(${aggregate}(${value}) ${when}, 0)::DOUBLE`;
   }
 
   private after(windowMicros: number | undefined): string {

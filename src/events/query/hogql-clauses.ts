@@ -36,7 +36,7 @@ const operatorNode = (type: string, kind: string, children: Node[]): Node => ({
   query_location: 0,
   children,
 });
-const isNotNull = (of: Node): Node => operatorNode("OPERATOR_IS_NOT_NULL", "OPERATOR", [copy(of)]);
+const isNotNull = (node: Node): Node => operatorNode("OPERATOR_IS_NOT_NULL", "OPERATOR", [copy(node)]);
 const conjunction = (parts: Node[]): Node => operatorNode("CONJUNCTION_AND", "CONJUNCTION", parts);
 
 /** Aggregates whose result depends on the type of their arguments, or is one of them. */

@@ -88,11 +88,11 @@ function shortForm(node: Node, isColumn: boolean): void {
   }
   const name = children.at(-1)!;
   const constant = (value: string): Node => ({ ...name, value: { ...(name.value as Node), value } });
-  const call = (function_name: string, ...of: Node[]): Node => ({
+  const call = (function_name: string, ...args: Node[]): Node => ({
     ...node,
     function_name,
     alias: "",
-    children: of,
+    children: args,
   });
   const json = call("json_extract", structuredClone(column!), constant(pointerTo(written)));
   // Only numbers end like this in JSON.

@@ -54,9 +54,9 @@ async function countGoals(store: EventSql, web: WebQuery, goals: readonly WebGoa
   );
   const amount = (period: number, position: number) =>
     Number(rows.find(([of]) => Number(of) === period)?.[1 + position] ?? 0);
-  const pair = (of: (period: number) => number): Pair => [
-    of(periods.current),
-    web.previous === undefined ? null : of(periods.previous),
+  const pair = (getValue: (period: number) => number): Pair => [
+    getValue(periods.current),
+    web.previous === undefined ? null : getValue(periods.previous),
   ];
   return goals.map(({ name }, index): Row => {
     const visitors = (period: number) => amount(period, 2 * index);

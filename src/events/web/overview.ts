@@ -77,9 +77,9 @@ export async function computeWebOverview(
       const rate = ([, unique]: readonly number[], visitors: unknown) =>
         Number(visitors) === 0 ? 0 : unique! / Number(visitors);
       ofGoal.forEach((figure, index) => {
-        const of = (counts: readonly number[] | undefined, visitors: unknown) =>
+        const getFigure = (counts: readonly number[] | undefined, visitors: unknown) =>
           counts && (figure.kind === "percentage" ? rate(counts, visitors) : counts[index]);
-        values.push([figure, of(current, row[0]), of(previous, row[1])]);
+        values.push([figure, getFigure(current, row[0]), getFigure(previous, row[1])]);
       });
     }
     if (hasRevenue) {

@@ -160,7 +160,7 @@ async function figuresSql(store: EventSql, web: WebQuery, figures: Figures): Pro
 /** SQL for the figures of rows with `value`, `estimated`, `period`, `who`, `views`, and for bounce rates `bounced`. */
 function byValue(source: string, { names, conversions }: Omit<Figures, "breakdown">): string {
   const hasBounces = names.includes("bounce_rate");
-  const ofPeriods = (of: (period: number) => string[]) => Object.values(periods).flatMap(of);
+  const ofPeriods = (getValue: (period: number) => string[]) => Object.values(periods).flatMap(getValue);
   const within = (period: number, value: string) => `CASE WHEN ${inPeriod(period)} THEN ${value} ELSE 0 END`;
   // First by visitor: one grouping instead of a distinct count for each period.
   const ofVisitors = ofPeriods((period) => [

@@ -10,17 +10,17 @@ import { type Experiment, findExperiment } from "../store.ts";
 
 export function experimentQueries(deps: ComputeDeps): QueryKinds {
   return {
-    ExperimentQuery: async (query, of) => {
-      const experiment = named(deps, of.project.id, query);
+    ExperimentQuery: async (query, context) => {
+      const experiment = named(deps, context.project.id, query);
       const metric = readMetric(query.metric, "query");
       const { computeMetric } = await loadStatistics();
-      const result = await computeMetric(deps, experiment, { metric, role: "primary" }, of);
+      const result = await computeMetric(deps, experiment, { metric, role: "primary" }, context);
       return { kind: "ExperimentQuery", metric, stats_version: 2, ...result } as unknown as JsonObject;
     },
-    ExperimentExposureQuery: async (query, of) => {
-      const experiment = named(deps, of.project.id, query);
+    ExperimentExposureQuery: async (query, context) => {
+      const experiment = named(deps, context.project.id, query);
       const { computeExposures } = await loadStatistics();
-      return await computeExposures(deps, experiment, of);
+      return await computeExposures(deps, experiment, context);
     },
   };
 }

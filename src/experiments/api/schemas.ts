@@ -216,81 +216,84 @@ export type ExperimentRecord = Static<typeof ExperimentBody>;
 /** An experiment in a response. */
 export function experimentBody(
   db: Reading,
-  of: Experiment,
+  experiment: Experiment,
   { flag, users }: { flag: FlagAnswer; users: UserFinder },
 ): ExperimentRecord {
-  const holdout = of.holdoutId === null ? undefined : findHoldout(db, of.projectId, of.holdoutId);
-  const links = savedMetricLinks(of);
+  const holdout =
+    experiment.holdoutId === null ? undefined : findHoldout(db, experiment.projectId, experiment.holdoutId);
+  const links = savedMetricLinks(experiment);
   const saved = savedMetricsById(
     db,
-    of.projectId,
+    experiment.projectId,
     links.map(({ id }) => id),
   );
-  const creator = users(of.createdById);
+  const creator = users(experiment.createdById);
   return {
-    id: of.id,
-    name: of.name,
-    description: of.description,
-    type: of.type,
-    status: getStatus(of, flag.active),
+    id: experiment.id,
+    name: experiment.name,
+    description: experiment.description,
+    type: experiment.type,
+    status: getStatus(experiment, flag.active),
     feature_flag_key: flag.key,
     feature_flag: flag,
-    tags: of.tags,
-    parameters: { ...of.parameters, feature_flag_variants: getVariants(flag.filters) },
-    start_date: toApiTimeOrNull(of.startDate),
-    end_date: toApiTimeOrNull(of.endDate),
-    archived: of.archived,
-    deleted: of.deleted,
-    metrics: of.metrics,
-    metrics_secondary: of.metricsSecondary,
+    tags: experiment.tags,
+    parameters: { ...experiment.parameters, feature_flag_variants: getVariants(flag.filters) },
+    start_date: toApiTimeOrNull(experiment.startDate),
+    end_date: toApiTimeOrNull(experiment.endDate),
+    archived: experiment.archived,
+    deleted: experiment.deleted,
+    metrics: experiment.metrics,
+    metrics_secondary: experiment.metricsSecondary,
     saved_metrics: links.flatMap(({ id, metadata }) => {
       const metric = saved.get(id);
       if (metric === undefined) return [];
-      return [{ id, experiment: of.id, saved_metric: id, metadata, query: metric.query, name: metric.name }];
+      return [
+        { id, experiment: experiment.id, saved_metric: id, metadata, query: metric.query, name: metric.name },
+      ];
     }),
     saved_metrics_ids: links.map(({ id, metadata }) => ({ id, metadata })),
-    exposure_criteria: of.exposureCriteria,
+    exposure_criteria: experiment.exposureCriteria,
     exposure_cohort: null,
-    stats_config: of.statsConfig,
-    only_count_matured_users: of.onlyCountMaturedUsers,
-    minimum_exposures: of.minimumExposures,
-    running_time_calculation: of.runningTimeCalculation,
-    holdout_id: of.holdoutId,
+    stats_config: experiment.statsConfig,
+    only_count_matured_users: experiment.onlyCountMaturedUsers,
+    minimum_exposures: experiment.minimumExposures,
+    running_time_calculation: experiment.runningTimeCalculation,
+    holdout_id: experiment.holdoutId,
     holdout: holdout === undefined ? null : holdoutBody(holdout, users),
-    conclusion: of.conclusion as ExperimentRecord["conclusion"],
-    conclusion_comment: of.conclusionComment,
-    version: of.version,
+    conclusion: experiment.conclusion as ExperimentRecord["conclusion"],
+    conclusion_comment: experiment.conclusionComment,
+    version: experiment.version,
     created_by: creator ? userBody(creator) : null,
-    created_at: toApiTime(of.createdAt),
-    updated_at: toApiTime(of.updatedAt),
+    created_at: toApiTime(experiment.createdAt),
+    updated_at: toApiTime(experiment.updatedAt),
     user_access_level: flag.user_access_level ?? "editor",
   };
 }
 
-export function holdoutBody(of: Holdout, users: UserFinder): Static<typeof HoldoutBody> {
-  const creator = users(of.createdById);
+export function holdoutBody(holdout: Holdout, users: UserFinder): Static<typeof HoldoutBody> {
+  const creator = users(holdout.createdById);
   return {
-    id: of.id,
-    name: of.name,
-    description: of.description,
-    filters: of.filters,
+    id: holdout.id,
+    name: holdout.name,
+    description: holdout.description,
+    filters: holdout.filters,
     created_by: creator ? userBody(creator) : null,
-    created_at: toApiTime(of.createdAt),
-    updated_at: toApiTime(of.updatedAt),
+    created_at: toApiTime(holdout.createdAt),
+    updated_at: toApiTime(holdout.updatedAt),
   };
 }
 
-export function savedMetricBody(of: SavedMetric, users: UserFinder): Static<typeof SavedMetricBody> {
-  const creator = users(of.createdById);
+export function savedMetricBody(savedMetric: SavedMetric, users: UserFinder): Static<typeof SavedMetricBody> {
+  const creator = users(savedMetric.createdById);
   return {
-    id: of.id,
-    name: of.name,
-    description: of.description,
-    query: of.query,
-    tags: of.tags,
+    id: savedMetric.id,
+    name: savedMetric.name,
+    description: savedMetric.description,
+    query: savedMetric.query,
+    tags: savedMetric.tags,
     created_by: creator ? userBody(creator) : null,
-    created_at: toApiTime(of.createdAt),
-    updated_at: toApiTime(of.updatedAt),
+    created_at: toApiTime(savedMetric.createdAt),
+    updated_at: toApiTime(savedMetric.updatedAt),
   };
 }
 

@@ -34,6 +34,6 @@ function meanVariances(baseline: Sample, variant: Sample): [number, number] {
 export function welchDf(baseline: Sample, variant: Sample): number {
   const [a, b] = meanVariances(baseline, variant);
   // A variant of one person has no variance, and adds nothing.
-  const part = (of: number, n: number) => (of === 0 ? 0 : of ** 2 / (n - 1));
+  const part = (variance: number, n: number) => (variance === 0 ? 0 : variance ** 2 / (n - 1));
   return (a + b) ** 2 / (part(a, variant.n) + part(b, baseline.n));
 }

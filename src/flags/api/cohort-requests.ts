@@ -65,8 +65,8 @@ function approveCohortRequest(
     const names = Object.keys(fields).map((name) => (name === "isStatic" ? "is_static" : name));
     if (!names.every((name) => isSame(present, request.original, name)))
       throw new EditConflictError(undefined);
-    const of = { projectId, id, by: getApprover(deps, request, userId) };
-    return { decided, cohort: updateCohort(deps.metadata, of, fields, now) };
+    const target = { projectId, id, by: getApprover(deps, request, userId) };
+    return { decided, cohort: updateCohort(deps.metadata, target, fields, now) };
   });
 }
 

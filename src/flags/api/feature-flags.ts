@@ -229,8 +229,8 @@ export function editByActor(
 }
 
 /** @throws {ApprovalRequiredError} */
-function assertConfirmed(deps: FlagWriteDeps, of: Flag, fields: Partial<FlagFields>): void {
-  const affected = protectedBy(deps, of, fields).map(({ key }) => key);
+function assertConfirmed(deps: FlagWriteDeps, flag: Flag, fields: Partial<FlagFields>): void {
+  const affected = protectedBy(deps, flag, fields).map(({ key }) => key);
   if (affected.length > 0) throw new ApprovalRequiredError(affected.sort());
 }
 

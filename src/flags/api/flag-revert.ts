@@ -15,8 +15,8 @@ export function revertedFields(
   flag: Flag,
   activityId: string,
 ): JsonObject {
-  const of = { projectId: flag.projectId, scope: "FeatureFlag", itemId: flag.id };
-  const entries = activitiesSince(db, of, activityId, entriesMax);
+  const target = { projectId: flag.projectId, scope: "FeatureFlag", itemId: flag.id };
+  const entries = activitiesSince(db, target, activityId, entriesMax);
   if (entries === undefined) {
     throw new InvalidFieldError(
       "activity_id",

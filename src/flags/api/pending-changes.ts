@@ -92,17 +92,17 @@ export function approveRequest(
 ): { decided: ChangeRequest; flag: Flag; warnings: string[] } {
   assertOtherUser(request, userId);
   let isTurnedOn = false;
-  const of = {
+  const target = {
     projectId: request.projectId,
     id: request.flagId,
     by: getApprover(deps, request, userId),
     now,
   };
   const flag = deps.metadata.change((t) => {
-    const before = flagToEdit(t, of);
+    const before = flagToEdit(t, target);
     checkMayEdit(before);
     // A change of a flag also changes the flags that depend on it.
-    for (const dependent of protectedDependents(deps, { projectId: of.projectId, flagIds: [of.id] }))
+    for (const dependent of protectedDependents(deps, { projectId: target.projectId, flagIds: [target.id] }))
       checkMayEdit(dependent);
     decideRequest(deps, request, "applied", userId, now);
     const { version, original, note } = request;
@@ -110,7 +110,7 @@ export function approveRequest(
     const originalFlag = withPayloadsOf(original, deps.payloads.open(before));
     isTurnedOn = !before.hasEncryptedPayloads;
     const edit = { ...getEdit(request.changes, before), version, originalFlag, note };
-    return writeFlag(deps, t, before, edit, of);
+    return writeFlag(deps, t, before, edit, target);
   });
   isTurnedOn &&= flag.hasEncryptedPayloads === true;
   // Read again: a request that turns encryption on has lost its payloads by now.

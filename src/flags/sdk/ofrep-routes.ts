@@ -146,14 +146,14 @@ interface Part {
 const parts = new WeakMap<object, Part>();
 const digestBytes = 16;
 
-/** @param of cache key of the part. */
-function getPart(of: object, render: () => JsonObject): Part {
-  let part = parts.get(of);
+/** @param source cache key of the part. */
+function getPart(source: object, render: () => JsonObject): Part {
+  let part = parts.get(source);
   if (part === undefined) {
     const bytes = Buffer.from(JSON.stringify(render()));
     const digest = new Bun.CryptoHasher("sha256").update(bytes).digest().subarray(0, digestBytes);
     part = { bytes, digest };
-    parts.set(of, part);
+    parts.set(source, part);
   }
   return part;
 }

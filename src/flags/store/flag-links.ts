@@ -56,8 +56,8 @@ export function linksByFlag(db: Reading, flagIds: readonly number[]): Map<number
 }
 
 /** The fields as clients see them: what they wrote, and the objects that use the flag. */
-export function withLinks<Of extends LinkedFields>(of: Of, links: readonly FlagLink[]): Of {
-  if (links.length === 0) return of;
+export function withLinks<Of extends LinkedFields>(fields: Of, links: readonly FlagLink[]): Of {
+  if (links.length === 0) return fields;
   const linked = (kind: FlagLink["kind"]): JsonObject =>
     Object.fromEntries(
       links.filter((link) => link.kind === kind).map(({ objectId, shown }) => [objectId, shown]),
@@ -66,10 +66,10 @@ export function withLinks<Of extends LinkedFields>(of: Of, links: readonly FlagL
     .filter(({ kind }) => kind === "experiment")
     .map(({ objectId }) => Number(objectId));
   return {
-    ...of,
-    experimentSet: [...new Set([...of.experimentSet, ...experiments])],
-    features: { ...of.features, ...linked("feature") },
-    surveys: { ...of.surveys, ...linked("survey") },
+    ...fields,
+    experimentSet: [...new Set([...fields.experimentSet, ...experiments])],
+    features: { ...fields.features, ...linked("feature") },
+    surveys: { ...fields.surveys, ...linked("survey") },
   };
 }
 

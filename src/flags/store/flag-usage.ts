@@ -83,21 +83,21 @@ export function recordFeatureViews(
 /** Creates a usage dashboard unless the flag has one. */
 export function ensureUsageDashboard(
   metadata: Metadata,
-  of: Flag,
+  flag: Flag,
   by: number | null,
   now: Date,
 ): UsageDashboardResult {
-  if (of.deleted) {
+  if (flag.deleted) {
     return {
       kind: "refused",
       reason: "This feature flag has been deleted. Restore it before generating a usage dashboard.",
     };
   }
   return metadata.change((t) => {
-    const known = liveUsageDashboard(t, of);
-    if (known === undefined) return { kind: "done", dashboardId: createUsageDashboard(t, of, by, now) };
-    if (of.hasEnrichedAnalytics && !hasEnrichedInsights(t, known)) {
-      addEnrichedInsights(t, of, known, by, now);
+    const known = liveUsageDashboard(t, flag);
+    if (known === undefined) return { kind: "done", dashboardId: createUsageDashboard(t, flag, by, now) };
+    if (flag.hasEnrichedAnalytics && !hasEnrichedInsights(t, known)) {
+      addEnrichedInsights(t, flag, known, by, now);
     }
     return { kind: "done", dashboardId: known };
   });
@@ -108,18 +108,18 @@ export function ensureUsageDashboard(
  */
 export function enrichUsageDashboard(
   metadata: Metadata,
-  of: Flag,
+  flag: Flag,
   by: number | null,
   now: Date,
 ): UsageDashboardResult {
   return metadata.change((t) => {
-    const known = liveUsageDashboard(t, of);
+    const known = liveUsageDashboard(t, flag);
     if (known === undefined) return { kind: "refused", reason: "Usage dashboard not found" };
     if (hasEnrichedInsights(t, known)) return { kind: "done", dashboardId: known };
-    if (!of.hasEnrichedAnalytics) {
+    if (!flag.hasEnrichedAnalytics) {
       return { kind: "refused", reason: "No enriched analytics available for this feature flag" };
     }
-    addEnrichedInsights(t, of, known, by, now);
+    addEnrichedInsights(t, flag, known, by, now);
     return { kind: "done", dashboardId: known };
   });
 }

@@ -132,8 +132,8 @@ export function updateFlag(writing: FlagWriteDeps, edit: FlagUpdate & Edit): Fla
 }
 
 /** The flag to change, read in the transaction of the change. @throws {NotFoundError} */
-export function flagToEdit(t: MetadataTx, of: Pick<FlagUpdate, "projectId" | "id">): Flag {
-  const found = findFlag(t, of.projectId, of.id);
+export function flagToEdit(t: MetadataTx, flagUpdate: Pick<FlagUpdate, "projectId" | "id">): Flag {
+  const found = findFlag(t, flagUpdate.projectId, flagUpdate.id);
   if (!found) throw new NotFoundError();
   return found;
 }

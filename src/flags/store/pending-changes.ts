@@ -22,9 +22,9 @@ const pendingMax = 1_000;
  *
  * @throws {InvalidFieldError}
  */
-export function assertNoSecretPayload(of: Flag, changes: JsonObject, field: string): void {
+export function assertNoSecretPayload(flag: Flag, changes: JsonObject, field: string): void {
   const sent = changes.has_encrypted_payloads;
-  const isSecret = sent === undefined ? of.hasEncryptedPayloads : sent;
+  const isSecret = sent === undefined ? flag.hasEncryptedPayloads : sent;
   if (isSecret !== true || !hasPayloads(changes, (payload) => payload !== redactedPayload)) return;
   throw new InvalidFieldError(
     field,
@@ -115,13 +115,13 @@ export function findScheduled(db: Reading, projectId: number, id: number): Sched
 /** @throws {NotFoundError} the change does not exist, or was already applied. */
 export function reschedule(
   { metadata }: FlagWriteDeps,
-  of: ScheduledChange,
+  stored: ScheduledChange,
   change: Partial<Pick<ScheduledChange, "payload" | "scheduledAt" | "createdById">>,
 ): ScheduledChange {
   const changed = metadata.db
     .update(scheduledChange)
     .set(change)
-    .where(and(eq(scheduledChange.id, of.id), isNull(scheduledChange.executedAt)))
+    .where(and(eq(scheduledChange.id, stored.id), isNull(scheduledChange.executedAt)))
     .returning()
     .get();
   if (changed === undefined) throw new NotFoundError("The change is already applied.");
@@ -193,9 +193,9 @@ export function stopRollout(t: MetadataTx, flagId: number, now: Date, failureRea
 export type RequestTarget = Pick<ChangeRequest, "projectId" | "flagId" | "cohortId" | "version" | "original">;
 
 /** A flag as the target of a change request; encrypted payloads are hidden. */
-export function flagTarget(of: Flag): RequestTarget {
-  const original = { ...storedFields(of), filters: withHiddenPayloads(of) };
-  return { projectId: of.projectId, flagId: of.id, cohortId: null, version: of.version, original };
+export function flagTarget(flag: Flag): RequestTarget {
+  const original = { ...storedFields(flag), filters: withHiddenPayloads(flag) };
+  return { projectId: flag.projectId, flagId: flag.id, cohortId: null, version: flag.version, original };
 }
 
 /** @throws {InvalidFieldError} too many requests are pending. */
@@ -254,7 +254,7 @@ export function findRequest(db: Reading, projectId: number, id: number): ChangeR
 /** Records the decision about a request. @throws {InvalidFieldError} it is already decided. */
 export function decideRequest(
   { metadata }: FlagWriteDeps,
-  of: ChangeRequest,
+  stored: ChangeRequest,
   state: Exclude<RequestState, "pending">,
   by: number,
   now: Date,
@@ -263,7 +263,7 @@ export function decideRequest(
     const decided = t
       .update(changeRequest)
       .set({ state, decidedById: by, decidedAt: now })
-      .where(and(eq(changeRequest.id, of.id), eq(changeRequest.state, "pending")))
+      .where(and(eq(changeRequest.id, stored.id), eq(changeRequest.state, "pending")))
       .returning()
       .get();
     if (decided === undefined)

@@ -47,9 +47,9 @@ const harmlessNames: ReadonlySet<string> = new Set(
 );
 
 /** Whether the project requires approval for changes of a flag. */
-export function needsApproval({ metadata }: Deps, of: Pick<Flag, "projectId" | "tags">): boolean {
-  const approvals = metadata.projects.find(of.projectId)?.approvals ?? "off";
-  return approvals === "all" || (approvals === "critical" && of.tags.includes(criticalTag));
+export function needsApproval({ metadata }: Deps, flag: Pick<Flag, "projectId" | "tags">): boolean {
+  const approvals = metadata.projects.find(flag.projectId)?.approvals ?? "off";
+  return approvals === "all" || (approvals === "critical" && flag.tags.includes(criticalTag));
 }
 
 /**
@@ -58,9 +58,9 @@ export function needsApproval({ metadata }: Deps, of: Pick<Flag, "projectId" | "
  * @param fields the written ones; undefined: any.
  * @throws {PermissionDeniedError} `approval_required`.
  */
-export function assertNoApprovalNeeded(deps: Deps, of: Flag, fields?: Partial<FlagFields>): void {
-  const affected = protectedBy(deps, of, fields);
-  if (affected.includes(of)) {
+export function assertNoApprovalNeeded(deps: Deps, flag: Flag, fields?: Partial<FlagFields>): void {
+  const affected = protectedBy(deps, flag, fields);
+  if (affected.includes(flag)) {
     throw new PermissionDeniedError(
       "Changes of this flag need approval: create a change request with POST …/change_requests/.",
       "approval_required",
@@ -70,15 +70,18 @@ export function assertNoApprovalNeeded(deps: Deps, of: Flag, fields?: Partial<Fl
 }
 
 /** The protected flags affected by a change of a flag: the flag itself, else its protected dependents. */
-export function protectedBy(deps: Deps, of: Flag, fields?: Partial<FlagFields>): Flag[] {
-  if (needsApproval(deps, of)) return [of];
-  if (fields !== undefined && !isChangedByFields(of, fields)) return [];
-  return protectedDependents(deps, { projectId: of.projectId, flagIds: [of.id] });
+export function protectedBy(deps: Deps, flag: Flag, fields?: Partial<FlagFields>): Flag[] {
+  if (needsApproval(deps, flag)) return [flag];
+  if (fields !== undefined && !isChangedByFields(flag, fields)) return [];
+  return protectedDependents(deps, { projectId: flag.projectId, flagIds: [flag.id] });
 }
 
 /** Rejects a change of a cohort that a protected flag uses. @throws {PermissionDeniedError} `approval_required` */
-export function assertCohortNeedsNoApproval(deps: Deps, of: { projectId: number; id: number }): void {
-  rejectForProtected(protectedDependents(deps, { projectId: of.projectId, cohortIds: [of.id] }), "cohort");
+export function assertCohortNeedsNoApproval(deps: Deps, target: { projectId: number; id: number }): void {
+  rejectForProtected(
+    protectedDependents(deps, { projectId: target.projectId, cohortIds: [target.id] }),
+    "cohort",
+  );
 }
 
 /** The protected flags whose value a change may alter, by ID; without the changed flags themselves. */
@@ -164,8 +167,8 @@ interface Requested {
 export function affectedKeysFinder(deps: Deps, projectId: number): (request: Requested) => string[] {
   const dependents = once(() => dependentsFinder(deps, projectId));
   return ({ flagId, cohortId, changes }) => {
-    const of = flagId === null ? undefined : findFlag(deps.metadata.db, projectId, flagId);
-    const own = of !== undefined && needsApproval(deps, of) ? [of] : [];
+    const linked = flagId === null ? undefined : findFlag(deps.metadata.db, projectId, flagId);
+    const own = linked !== undefined && needsApproval(deps, linked) ? [linked] : [];
     const changed = {
       flagIds: flagId === null ? [] : [flagId],
       cohortIds: cohortId === null ? [] : [cohortId],
@@ -188,13 +191,13 @@ function rejectForProtected(flags: readonly Flag[], what: "flag" | "cohort"): vo
 }
 
 /** Whether the written fields differ from those of the flag and can change its value for a user. */
-function isChangedByFields(of: Flag, fields: Partial<FlagFields>): boolean {
+function isChangedByFields(flag: Flag, fields: Partial<FlagFields>): boolean {
   return Object.entries(fields).some(([name, value]) => {
     if (value === undefined || harmlessFields.has(name)) return false;
-    if (name === "filters") return isPartChanged(of.filters, value as JsonObject | null);
-    if (name === "evaluationContexts") return !Bun.deepEquals(value, of.evaluationTags);
+    if (name === "filters") return isPartChanged(flag.filters, value as JsonObject | null);
+    if (name === "evaluationContexts") return !Bun.deepEquals(value, flag.evaluationTags);
     if (name === "rolloutPercentage") return true;
-    return !Bun.deepEquals(value ?? null, (of[name as keyof Flag] as Json | undefined) ?? null);
+    return !Bun.deepEquals(value ?? null, (flag[name as keyof Flag] as Json | undefined) ?? null);
   });
 }
 

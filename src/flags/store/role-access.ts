@@ -57,29 +57,29 @@ export function findRoleAccess(db: Reading, flagId: number, id: number): RoleAcc
  */
 export function addRoleAccess(
   metadata: Metadata,
-  of: { flag: Flag; organizationId: string; roleId: string; by: Author },
+  target: { flag: Flag; organizationId: string; roleId: string; by: Author },
   now: Date,
 ): RoleAccess {
   return metadata.change((t) => {
-    const role = findRole(t, of.organizationId, of.roleId);
+    const role = findRole(t, target.organizationId, target.roleId);
     if (!role) {
-      const detail = `Invalid pk "${of.roleId}" - object does not exist.`;
+      const detail = `Invalid pk "${target.roleId}" - object does not exist.`;
       throw new InvalidFieldError("role_id", "does_not_exist", detail);
     }
     const known = t
       .select({ id: roleAccess.id })
       .from(roleAccess)
-      .where(and(eq(roleAccess.flagId, of.flag.id), eq(roleAccess.roleId, role.id)))
+      .where(and(eq(roleAccess.flagId, target.flag.id), eq(roleAccess.roleId, role.id)))
       .get();
     if (known) {
       throw new InvalidFieldError("role_id", "unique", "This role already has access to the feature flag.");
     }
     const row = t
       .insert(roleAccess)
-      .values({ flagId: of.flag.id, roleId: role.id, addedAt: now, updatedAt: now })
+      .values({ flagId: target.flag.id, roleId: role.id, addedAt: now, updatedAt: now })
       .returning()
       .get();
-    recordRoleAccess(t, of.flag, role.name, "created", of.by, now);
+    recordRoleAccess(t, target.flag, role.name, "created", target.by, now);
     return { ...row, role };
   });
 }
@@ -87,13 +87,13 @@ export function addRoleAccess(
 /** Revokes a role's permission to edit a flag. @throws {NotFoundError} */
 export function removeRoleAccess(
   metadata: Metadata,
-  of: { flag: Flag; id: number; by: Author },
+  target: { flag: Flag; id: number; by: Author },
   now: Date,
 ): void {
   metadata.change((t) => {
-    const known = findRoleAccess(t, of.flag.id, of.id);
+    const known = findRoleAccess(t, target.flag.id, target.id);
     if (!known) throw new NotFoundError();
-    t.delete(roleAccess).where(eq(roleAccess.id, of.id)).run();
-    recordRoleAccess(t, of.flag, known.role.name, "deleted", of.by, now);
+    t.delete(roleAccess).where(eq(roleAccess.id, target.id)).run();
+    recordRoleAccess(t, target.flag, known.role.name, "deleted", target.by, now);
   });
 }

@@ -54,40 +54,40 @@ interface Walk {
 }
 
 /** Reports the first of the files in a folder with the same fault, and skips the contents of a faulty folder. */
-function walk(folder: string, of: Walk): Finding[] {
-  const own = folder === of.dataDir ? complaintAbout(folder, of) : undefined;
+function walk(folder: string, options: Walk): Finding[] {
+  const own = folder === options.dataDir ? complaintAbout(folder, options) : undefined;
   const found: Finding[] = own === undefined ? [] : [own.finding];
   const errors = new Set<string>();
   for (const name of toList(folder) ?? []) {
     const path = join(folder, name);
-    const complaint = complaintAbout(path, of);
+    const complaint = complaintAbout(path, options);
     if (complaint !== undefined) {
       if (!errors.has(complaint.kind)) found.push(complaint.finding);
       errors.add(complaint.kind);
-    } else if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) found.push(...walk(path, of));
+    } else if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) found.push(...walk(path, options));
   }
   return found;
 }
 
-function complaintAbout(path: string, of: Walk): { kind: string; finding: Finding } | undefined {
+function complaintAbout(path: string, options: Walk): { kind: string; finding: Finding } | undefined {
   const stats = statSync(path, { throwIfNoEntry: false });
   // A file may be deleted during the walk, and a link may be dangling.
   if (stats === undefined) return undefined;
-  const isTop = path === of.dataDir;
-  if (!isTop && stats.uid !== of.user) {
-    const message = `${path} belongs to the user ${stats.uid}, the other files to the user ${of.user}.`;
-    const hint = `Run: chown -R ${of.user} ${shellWord(of.dataDir)}`;
+  const isTop = path === options.dataDir;
+  if (!isTop && stats.uid !== options.user) {
+    const message = `${path} belongs to the user ${stats.uid}, the other files to the user ${options.user}.`;
+    const hint = `Run: chown -R ${options.user} ${shellWord(options.dataDir)}`;
     // Root can access the files regardless.
-    const finding = (of.user === 0 ? warning : failure)("permissions", message, hint);
+    const finding = (options.user === 0 ? warning : failure)("permissions", message, hint);
     return { kind: `user ${stats.uid}`, finding };
   }
-  const isPreserved = of.retainedFolders.some((folder) => path.startsWith(`${folder}/`));
-  if (mayUse(path, stats, of, !stats.isDirectory() && isPreserved)) return undefined;
-  const message = `${path} cannot be written by the user ${of.user} (mode ${formatMode(stats)}).`;
-  const isMode = stats.uid === of.user && (stats.mode & 0o200) === 0;
+  const isPreserved = options.retainedFolders.some((folder) => path.startsWith(`${folder}/`));
+  if (mayUse(path, stats, options, !stats.isDirectory() && isPreserved)) return undefined;
+  const message = `${path} cannot be written by the user ${options.user} (mode ${formatMode(stats)}).`;
+  const isMode = stats.uid === options.user && (stats.mode & 0o200) === 0;
   const hint = isMode
     ? `Run: chmod u+rw${stats.isDirectory() ? "x" : ""} ${shellWord(path)}`
-    : `Run: chown ${of.user} ${shellWord(path)}; or mount its volume so that it can be written.`;
+    : `Run: chown ${options.user} ${shellWord(path)}; or mount its volume so that it can be written.`;
   return { kind: "mode", finding: failure("permissions", message, hint) };
 }
 

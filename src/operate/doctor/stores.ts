@@ -137,20 +137,20 @@ function walkLane(folder: string, lane: Lane, isRunning: boolean) {
 
 function complaintAbout(
   scan: SegmentScan | undefined,
-  of: { name: string; lane: Lane; mayBeTorn: boolean; before: SegmentScan | undefined },
+  target: { name: string; lane: Lane; mayBeTorn: boolean; before: SegmentScan | undefined },
 ): Finding | undefined {
-  const name = `${of.lane}/${of.name}`;
-  if (of.mayBeTorn && (scan === undefined || scan.torn)) {
+  const name = `${target.lane}/${target.name}`;
+  if (target.mayBeTorn && (scan === undefined || scan.torn)) {
     const hint = "No action is required: the next start quarantines the unacknowledged rest.";
     return warning("journal", `The end of ${name} was truncated by a crash.`, hint);
   }
   if (scan === undefined) return failure("journal", `${name} cannot be read.`, repair);
-  if (scan.lane !== of.lane || scan.first !== firstOfFileName(of.name)) {
+  if (scan.lane !== target.lane || scan.first !== firstOfFileName(target.name)) {
     return failure("journal", `${name} does not match its name.`, restore);
   }
   if (scan.torn) return failure("journal", `${name} is corrupt after entry ${scan.last}.`, repair);
-  if (of.before !== undefined && of.before.last + 1 !== scan.first) {
-    const gap = `${of.before.last + 1} to ${scan.first - 1}`;
+  if (target.before !== undefined && target.before.last + 1 !== scan.first) {
+    const gap = `${target.before.last + 1} to ${scan.first - 1}`;
     return failure("journal", `Entries ${gap} before ${name} are missing.`, restore);
   }
   return undefined;

@@ -37,13 +37,15 @@ const dayStyle = { day: "numeric", month: "short" } as const;
 const timeStyle = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" } as const;
 
 /** "14 Nov", with the year "14 Nov 2026": the only date format. */
-function dayIn(of: string, at: string | number | Date, withYear: boolean): string {
-  const parts = inZone(of, { ...dayStyle, year: "numeric" }).formatToParts(new Date(at));
+function dayIn(timezone: string, at: string | number | Date, withYear: boolean): string {
+  const parts = inZone(timezone, { ...dayStyle, year: "numeric" }).formatToParts(new Date(at));
   const part = (type: Intl.DateTimeFormatPartTypes) => parts.find((one) => one.type === type)!.value;
   return `${part("day")} ${part("month")}${withYear ? ` ${part("year")}` : ""}`;
 }
-const timeIn = (of: string, at: string | number | Date) => inZone(of, timeStyle).format(new Date(at));
-const dateTimeIn = (of: string, at: string | number | Date) => `${dayIn(of, at, true)}, ${timeIn(of, at)}`;
+const timeIn = (timezone: string, at: string | number | Date) =>
+  inZone(timezone, timeStyle).format(new Date(at));
+const dateTimeIn = (timezone: string, at: string | number | Date) =>
+  `${dayIn(timezone, at, true)}, ${timeIn(timezone, at)}`;
 
 /** "14 Nov 2026, 16:02:05". */
 export const dateTime = (at: string | number | Date) => dateTimeIn(zone(), at);

@@ -27,12 +27,17 @@ export const getTranslation = ({ translations }: Translated, language: string): 
   translations?.[language] ?? {};
 
 /** Sets a text; an empty one is removed, so that the original is shown. */
-export function withText<Of extends Translated>(of: Of, language: string, name: string, text: unknown): Of {
-  const { [name]: _, ...others } = getTranslation(of, language);
+export function withText<Of extends Translated>(
+  translated: Of,
+  language: string,
+  name: string,
+  text: unknown,
+): Of {
+  const { [name]: _, ...others } = getTranslation(translated, language);
   const isEmpty = Array.isArray(text) ? text.every((one) => one === "") : text === "";
   return {
-    ...of,
-    translations: { ...of.translations, [language]: isEmpty ? others : { ...others, [name]: text } },
+    ...translated,
+    translations: { ...translated.translations, [language]: isEmpty ? others : { ...others, [name]: text } },
   };
 }
 

@@ -25,13 +25,13 @@ export function unknownNames(
       .filter(({ type }) => type === "event")
       .map(({ key }) => key),
   ];
-  const of = (wanted: UnknownName["kind"], names: readonly string[], all: readonly string[]) =>
+  const unknown = (wanted: UnknownName["kind"], names: readonly string[], all: readonly string[]) =>
     all.length === 0
       ? []
       : [...new Set(names)]
           .filter((name) => name !== "" && !all.includes(name))
           .map((name) => ({ kind: wanted, name, meant: closest(name, all) }));
-  return [...of("event", events, known.events), ...of("property", keys, known.properties)];
+  return [...unknown("event", events, known.events), ...unknown("property", keys, known.properties)];
 }
 
 /** Replaces a name in a query wherever it is used. */

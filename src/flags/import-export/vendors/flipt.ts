@@ -300,9 +300,9 @@ class FlagReader {
     if (total > 100.1) report(`its distributions add up to ${total}%`);
     const isComplete = total > 99.9;
     if (!isComplete && fallback === undefined) {
-      const of = total === 0 ? "it has no distribution" : `its distributions add up to ${total}%`;
+      const reason = total === 0 ? "it has no distribution" : `its distributions add up to ${total}%`;
       const others = total === 0 ? "matching users" : "the other matching users";
-      this.notes.push({ part: name, reason: `${of}, so the flag is off for ${others}` });
+      this.notes.push({ part: name, reason: `${reason}, so the flag is off for ${others}` });
     }
     const rest: Rollout =
       isComplete || fallback === undefined ? [] : [{ variant: fallback, percent: rounded(100 - total) }];

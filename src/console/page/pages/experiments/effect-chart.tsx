@@ -116,8 +116,8 @@ function DayChart({
     const interval = row && getInterval(row);
     return interval && typeof row.delta === "number" ? [{ place, row, interval, delta: row.delta }] : [];
   });
-  const line = (value: (point: (typeof points)[number]) => number, of = points) =>
-    of.map((point) => `${x(point.place).toFixed(1)} ${y(value(point)).toFixed(1)}`).join("L");
+  const line = (value: (point: (typeof points)[number]) => number, shown = points) =>
+    shown.map((point) => `${x(point.place).toFixed(1)} ${y(value(point)).toFixed(1)}`).join("L");
   const band = `M${line(({ interval }) => interval[1])}L${line(({ interval }) => interval[0], [...points].reverse())}z`;
   const show = (value: number) => formatDelta(value, last);
   const getText = (row: ResultRow) => {

@@ -46,10 +46,10 @@ function Counts({ draft, now, after }: { draft: Draft; now: Counted; after: Blas
   const total = getPersons(after).total;
   const variants = draft.filters.multivariate?.variants ?? [];
   const rows = [
-    { name: w.effect.reached, count: (of: BlastRadius) => getPersons(of).reached },
+    { name: w.effect.reached, count: (blastRadius: BlastRadius) => getPersons(blastRadius).reached },
     ...variants.map(({ key }) => ({
       name: key,
-      count: (of: BlastRadius) => of.variants.find((one) => one.key === key)?.reached ?? 0,
+      count: (blastRadius: BlastRadius) => blastRadius.variants.find((one) => one.key === key)?.reached ?? 0,
     })),
   ];
   if (total === 0) return null;

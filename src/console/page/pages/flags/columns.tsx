@@ -22,7 +22,7 @@ export interface FlagActions {
   isOfDeleted: boolean;
 }
 
-export function flagColumns(of: FlagActions): Column<Flag>[] {
+export function flagColumns(flagActions: FlagActions): Column<Flag>[] {
   return [
     {
       id: "choose",
@@ -33,8 +33,8 @@ export function flagColumns(of: FlagActions): Column<Flag>[] {
         <Checkbox
           label={w.chooseOne(flag.key)}
           isLabelHidden
-          isOn={of.chosen.has(flag.id)}
-          onChange={() => of.onChoose(flag)}
+          isOn={flagActions.chosen.has(flag.id)}
+          onChange={() => flagActions.onChoose(flag)}
         />
       ),
     },
@@ -42,13 +42,13 @@ export function flagColumns(of: FlagActions): Column<Flag>[] {
       id: "on",
       title: w.columns.on,
       sort: "-active",
-      width: of.isOfDeleted ? "6rem" : "2.6rem",
+      width: flagActions.isOfDeleted ? "6rem" : "2.6rem",
       cell: (flag) =>
         flag.deleted ? (
           <Button
             label={`${w.restore}: ${flag.key}`}
             disabledReason={!flag.can_edit && w.notAllowed}
-            onClick={() => of.onRestore(flag)}
+            onClick={() => flagActions.onRestore(flag)}
           >
             {w.restore}
           </Button>
@@ -57,7 +57,7 @@ export function flagColumns(of: FlagActions): Column<Flag>[] {
             name={flag.key}
             isOn={flag.active}
             disabledReason={!flag.can_edit && w.notAllowed}
-            onChange={() => of.onToggle(flag)}
+            onChange={() => flagActions.onToggle(flag)}
           />
         ),
     },
@@ -93,7 +93,7 @@ export function flagColumns(of: FlagActions): Column<Flag>[] {
       width: "7.2rem",
       isWideOnly: true,
       cell: (flag) => {
-        const days = of.usage.get(flag.id);
+        const days = flagActions.usage.get(flag.id);
         const total = days?.reduce((sum, count) => sum + count, 0) ?? 0;
         return total > 0 ? <Sparkline values={days!} label={w.sparkline(total)} /> : null;
       },

@@ -45,8 +45,8 @@ export function ImportSummaryView({ summary }: { summary: ImportSummary }) {
         </dd>
       </div>
     );
-  const listed = (of: Readonly<Record<string, number>> = {}) =>
-    Object.entries(of)
+  const listed = (counts: Readonly<Record<string, number>> = {}) =>
+    Object.entries(counts)
       .sort(([, one], [, other]) => other - one)
       .slice(0, namesMax)
       .map(([name, records]) => `${name}: ${number(records)}`);
