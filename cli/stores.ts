@@ -181,7 +181,7 @@ export function withProject<Result>(
 export function resolveProject(metadata: Metadata, id: number | undefined, how = "--project ID"): Project {
   const all = metadata.projects.list();
   const chosen =
-    id === undefined ? (all.length === 1 ? all[0] : undefined) : all.find((one) => one.id === id);
+    id === undefined ? (all.length === 1 ? all[0] : undefined) : all.find((project) => project.id === id);
   if (chosen !== undefined) return chosen;
   const archived = id === undefined ? undefined : metadata.projects.find(id);
   if (archived !== undefined) {
@@ -197,7 +197,7 @@ export function resolveProject(metadata: Metadata, id: number | undefined, how =
       "Create one with `flagkeep projects create`.",
     );
   const complaint = id === undefined ? "Several projects exist." : `Project ${id} does not exist.`;
-  const names = all.map((one) => `${one.id} (${one.name})`).join(", ");
+  const names = all.map((project) => `${project.id} (${project.name})`).join(", ");
   throw new AmbiguousSelectorError(complaint, `Name one with ${how}: ${names}.`);
 }
 
@@ -205,10 +205,14 @@ export function resolveProject(metadata: Metadata, id: number | undefined, how =
 export function resolveOrganization(metadata: Metadata, id: string | undefined): Organization {
   const all = listOrganizations(metadata.db);
   const chosen =
-    id === undefined ? (all.length === 1 ? all[0] : undefined) : all.find((one) => one.id === id);
+    id === undefined
+      ? all.length === 1
+        ? all[0]
+        : undefined
+      : all.find((organization) => organization.id === id);
   if (chosen !== undefined) return chosen;
   const complaint = id === undefined ? "Several organizations exist." : `Organization ${id} does not exist.`;
-  const names = all.map((one) => `${one.id} (${one.name})`).join(", ");
+  const names = all.map((organization) => `${organization.id} (${organization.name})`).join(", ");
   throw new AmbiguousSelectorError(complaint, `Name one with --organization ID: ${names}.`);
 }
 

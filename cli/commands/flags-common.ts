@@ -40,7 +40,7 @@ export const withFlags = (options: CallOptions, work: (caller: Caller) => Promis
 export async function flagByKey(caller: Caller, key: string): Promise<FlagAnswer> {
   // The filter ignores letter case.
   const found = (await caller.list(listAllFlags, { key })) as FlagAnswer[];
-  const flag = found.find((one) => one.key === key);
+  const flag = found.find((item) => item.key === key);
   if (flag === undefined) throw new FlagNotFoundError(key);
   return flag;
 }

@@ -65,7 +65,7 @@ async function getUsers(caller: Caller, options: CallOptions): Promise<Map<numbe
 /** An unrevoked key with its user. @throws {KeyNotFoundError} */
 async function findKey(caller: Caller, options: CallOptions, id: string): Promise<ApiKey & { user: string }> {
   const keys = (await caller.call(listPersonalKeys, {})) as ApiKey[];
-  const key = keys.find((one) => one.id === id);
+  const key = keys.find((key) => key.id === id);
   if (key === undefined) throw new KeyNotFoundError(`Key ${id} does not exist or is revoked.`);
   return { ...key, user: (await getUsers(caller, options)).get(key.user_id)?.email ?? "" };
 }
@@ -192,7 +192,7 @@ const show = withJson(withSettings(new Command("show"), ["data-dir"]), ShownKey,
   .action(
     run((id: string, options: { json?: true }) =>
       withMetadata(options, (metadata) => {
-        const key = listKeys(metadata.db, { includeRevoked: true }).find((one) => one.id === id);
+        const key = listKeys(metadata.db, { includeRevoked: true }).find((key) => key.id === id);
         if (key === undefined) throw new KeyNotFoundError(`Key ${id} does not exist.`);
         const { value: _, ...shown } = keyBody(key);
         const all = { ...shown, user: key.userEmail, revoked_at: toApiTimeOrNull(key.revokedAt) };

@@ -27,9 +27,14 @@ export const migrate = withJson(
       else {
         printTable(
           ["store", "found", "known", ""],
-          found.map((one) => [one.store, String(one.found ?? "-"), String(one.known), meanings[one.state]]),
+          found.map((item) => [
+            item.store,
+            String(item.found ?? "-"),
+            String(item.known),
+            meanings[item.state],
+          ]),
         );
       }
-      if (found.some((one) => one.state === "newer")) process.exitCode = exitFailed;
+      if (found.some((item) => item.state === "newer")) process.exitCode = exitFailed;
     }),
   );

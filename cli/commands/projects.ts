@@ -131,7 +131,7 @@ const list = withJson(
         const archived = options.all ? await caller.list(listAllProjects, { archived: true }) : [];
         const ids = [...listed, ...(archived as { id: number }[])].map(({ id }) => id);
         const found: Static<typeof ProjectRecord>[] = [];
-        for (const id of ids.sort((one, other) => one - other))
+        for (const id of ids.sort((a, b) => a - b))
           found.push(record((await caller.in(id).call(getProject, {})) as FullProject));
         if (options.json) return printJson(found);
         printTable(

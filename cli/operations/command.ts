@@ -108,9 +108,9 @@ function examplesHelp(examples: readonly string[]): string {
 function printedSchema(operation: Operation): TSchema {
   const { result, formerJson } = getForm(operation);
   const whole = result?.schema ?? operation.output ?? Type.Object({});
-  const one: TSchema = operation.isList ? whole.properties.results.items : whole;
-  if (formerJson === undefined) return operation.isList ? Type.Array(one) : one;
-  const printed = Type.Object({ ...(one.properties as TProperties), ...formerJson.properties });
+  const item: TSchema = operation.isList ? whole.properties.results.items : whole;
+  if (formerJson === undefined) return operation.isList ? Type.Array(item) : item;
+  const printed = Type.Object({ ...(item.properties as TProperties), ...formerJson.properties });
   return operation.isList ? Type.Array(printed) : printed;
 }
 
@@ -215,7 +215,7 @@ export async function findByArgument(
 ): Promise<unknown> {
   const { in: list, input, matches, value, missing } = lookup!;
   const records = await caller.list(list(), input?.(found, text));
-  const record = records.find((one) => matches(one as never, text));
+  const record = records.find((record) => matches(record as never, text));
   if (record === undefined) {
     const problem = missing(text, found as never);
     throw typeof problem === "string" ? new NotFoundError(problem) : problem;

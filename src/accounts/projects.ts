@@ -195,9 +195,9 @@ export function archiveProject(
 /** For archiving. @throws {InvalidFieldError} the project is the last unarchived one of its organization. */
 export function assertNotLastProject(metadata: Pick<Metadata, "projects">, id: number): void {
   const open = metadata.projects.list();
-  const found = open.find((one) => one.id === id);
+  const found = open.find((project) => project.id === id);
   if (found === undefined) return;
-  if (open.some((one) => one.id !== id && one.organizationId === found.organizationId)) return;
+  if (open.some((project) => project.id !== id && project.organizationId === found.organizationId)) return;
   throw new InvalidFieldError(
     "archived",
     "last_project",

@@ -142,7 +142,7 @@ export function deleteRole(
       .all();
     t.delete(role).where(eq(role.id, before.id)).run();
     record(t, before, "deleted", target.by, now);
-    for (const one of flags) recordRoleAccess(t, one, before.name, "deleted", target.by, now);
+    for (const flag of flags) recordRoleAccess(t, flag, before.name, "deleted", target.by, now);
   });
 }
 

@@ -128,7 +128,7 @@ export async function openChunks(source: BackupSource, keys: BackupKeys) {
   return {
     manifest,
     async *part(name: string): AsyncGenerator<Uint8Array> {
-      const numbers = parts.find((one) => one.name === name)?.pieces;
+      const numbers = parts.find((part) => part.name === name)?.pieces;
       if (numbers === undefined) throw new BackupCorruptError(name, "it is missing in the index");
       for (const number of numbers) {
         const chunk = read.pieces[number];

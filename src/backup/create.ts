@@ -296,7 +296,7 @@ async function recordDone(
   // The archive stays: rebuilding the event store must not depend on a key that is stored elsewhere.
   if (keys.encrypts && !keys.canDecrypt) return;
   const covered = Object.fromEntries(
-    lanes.map((lane) => [lane, manifest.positions.find((one) => one.lane === lane)?.last_seq ?? 0]),
+    lanes.map((lane) => [lane, manifest.positions.find((position) => position.lane === lane)?.last_seq ?? 0]),
   ) as Record<(typeof lanes)[number], number>;
   pruneArchive(paths(dataDir).archive, covered);
 }

@@ -67,8 +67,8 @@ export class BackupKeys {
     { recipients, keyFile }: KeyOptions,
     environment: Readonly<Record<string, string | undefined>>,
   ): Promise<BackupKeys> {
-    const named = recipients.split(",").flatMap((one) => one.trim() || []);
-    for (const one of named) await assertRecipient(one);
+    const named = recipients.split(",").flatMap((value) => value.trim() || []);
+    for (const value of named) await assertRecipient(value);
     const { identities, passphrase } =
       keyFile === ""
         ? { identities: [], passphrase: environment.FLAGKEEP_BACKUP_PASSPHRASE || undefined }

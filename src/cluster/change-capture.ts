@@ -47,7 +47,7 @@ class CapturedTable {
     const columns = client
       .query<Column, []>(`SELECT name, type, pk FROM pragma_table_info(${literal(name)})`)
       .all();
-    const keys = columns.filter(({ pk }) => pk > 0).sort((one, other) => one.pk - other.pk);
+    const keys = columns.filter(({ pk }) => pk > 0).sort((a, b) => a.pk - b.pk);
     const keyNames =
       keys.length > 0 ? keys.map((key) => quoted(key.name)) : name === sequences ? ["name"] : ["rowid"];
     const getKey = (row: string) => `json_array(${keyNames.map((key) => `${row}.${key}`).join(", ")})`;

@@ -105,7 +105,7 @@ export async function copyStore(
       await writeRows(
         t,
         name,
-        rows.filter(isSent).map((one: SharedRow) => ({ ...one, revision: next })),
+        rows.filter(isSent).map((row: SharedRow) => ({ ...row, revision: next })),
       );
       await t`INSERT INTO flagkeep.commit (store, revision, id) VALUES (${name}, ${next}, ${commit})`;
       return next;

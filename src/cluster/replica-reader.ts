@@ -102,7 +102,7 @@ export class ReplicaReader {
 
   private applyPage(rows: readonly SharedRow[], then: () => void): void {
     const own = new Set(this.file.tables.unshipped().map(getName));
-    const lost = rows.filter((one) => own.has(getName(one)));
+    const lost = rows.filter((row) => own.has(getName(row)));
     this.isBackPending = this.isBackPending === true || lost.length > 0 || this.file.state.revision === 0;
     this.file.write(rows, lost, then);
   }
@@ -145,8 +145,8 @@ export class ReplicaReader {
     let isBack = cancels || here === 0;
     const take = (rows: readonly SharedRow[]) => {
       extend();
-      if (preserved === "all") return this.file.write(rows.filter((one) => !own.has(getName(one))));
-      const lost = rows.filter((one) => own.has(getName(one)));
+      if (preserved === "all") return this.file.write(rows.filter((row) => !own.has(getName(row))));
+      const lost = rows.filter((row) => own.has(getName(row)));
       isBack ||= lost.length > 0;
       this.file.write(rows, lost);
     };

@@ -55,7 +55,7 @@ export function listAnnotations(
     .all()
     // SQLite folds the case of ASCII only.
     .filter(({ content }) => content.toLowerCase().includes(wanted))
-    .filter((one) => isShownIn(one, filter));
+    .filter((item) => isShownIn(item, filter));
   return { annotations: all.slice(offset, offset + limit), count: all.length };
 }
 

@@ -29,7 +29,7 @@ export function withBehaviorLists(
 } {
   const behaviors: Behavior[] = [];
   const rewrite = (node: Json, cohortId: number): Json => {
-    if (Array.isArray(node)) return node.map((one) => rewrite(one, cohortId));
+    if (Array.isArray(node)) return node.map((item) => rewrite(item, cohortId));
     if (!isJsonObject(node)) return node;
     if (node.type !== "behavioral") {
       return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, rewrite(value, cohortId)]));
@@ -99,7 +99,9 @@ function behaviorSql(
   now: number,
 ): string | undefined {
   const { dialect } = store;
-  const conditions = eventFilters.map((one) => closely(store.dialect, store.eventProperties, one));
+  const conditions = eventFilters.map((eventFilter) =>
+    closely(store.dialect, store.eventProperties, eventFilter),
+  );
   const sinceMs = "atMs" in since ? since.atMs : now - since.agoMs;
   const time = dialect.time("e");
   if (conditions.includes(undefined)) return undefined;

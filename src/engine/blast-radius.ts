@@ -147,7 +147,7 @@ async function countByProperties(
   const rests = split.map(({ others }) => compileSubjectFilter(others, { now, timezone, cohorts }));
   const bounds = [
     ...new Set(sets.flatMap(({ rolloutPercentage: wanted }) => (isEveryone(wanted) ? [] : [wanted / 100]))),
-  ].sort((one, other) => one - other);
+  ].sort((a, b) => a - b);
   const columns = [
     boundSql(bounds),
     ...split.map(({ conditions }) => (conditions.length === 0 ? "true" : conditions.join(" AND "))),

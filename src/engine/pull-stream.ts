@@ -18,7 +18,7 @@ export async function pullStream(
 ): Promise<RpcBytes> {
   const disconnected = new AbortController();
   const signals = [clientSignal(), disconnected.signal, AbortSignal.timeout(lastsMs)];
-  const signal = AbortSignal.any(signals.filter((one) => one !== undefined));
+  const signal = AbortSignal.any(signals.filter((signal) => signal !== undefined));
   let next = Promise.withResolvers<Uint8Array | undefined>();
   let chunkRead = Promise.withResolvers<void>();
   const sink = async (bytes: Uint8Array) => {

@@ -153,7 +153,7 @@ function pageSql(store: EventSql, filter: EventFilter): { from: string; values: 
   }
   if (filter.historical !== undefined) conditions.push(`e.historical = ${filter.historical}`);
   const filters = filter.properties ?? [];
-  conditions.push(...filters.map((one) => eventFilterSql(store, one)));
+  conditions.push(...filters.map((filter) => eventFilterSql(store, filter)));
   const byTime = filter.order.endsWith("timestamp");
   const descending = filter.order.startsWith("-");
   if (filter.from !== undefined) conditions.push(behind(dialect, filter.from, { byTime, descending, bind }));

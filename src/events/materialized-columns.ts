@@ -123,7 +123,7 @@ export class MaterializationPolicy {
 
   /** Most used first. */
   private byScore(names: readonly string[]): string[] {
-    return names.toSorted((one, other) => this.getScore(other) - this.getScore(one));
+    return names.toSorted((a, b) => this.getScore(b) - this.getScore(a));
   }
 
   /** As many as there are free columns; the least used column is dropped for a property that is used much more. */

@@ -80,7 +80,7 @@ function comparison(
   operator: string,
   texts: string[],
 ): string | undefined {
-  const read = texts.some((one) => partOfNumber.test(one)) ? stringAt : looseStringAt;
+  const read = texts.some((text) => partOfNumber.test(text)) ? stringAt : looseStringAt;
   const text = dialect.lower(read(dialect, location, key));
   const isAnyOf = anyOf(texts.length === 0 ? [] : [`${text} IN (${texts.map(dialect.text).join(", ")})`]);
   const contains = anyOf(texts.map((part) => dialect.contains(text, part)));

@@ -180,11 +180,15 @@ export async function computeResults(
   );
   const exposures = summarize(experiment, prepared, sums.exposures);
   const isBlocked = exposures.sampleRatio?.isMismatch ?? false;
-  const shown = metrics.map((one, index): ShownMetric => {
+  const shown = metrics.map((metric, index): ShownMetric => {
     const own = sums.metrics[index];
     if (own === undefined || problems[index] !== undefined)
-      return { ...one, result: null, error: problems[index] ?? "The metric could not be computed." };
-    return { ...one, result: getMetricResult(one, own, variants, { settings, isBlocked }), error: null };
+      return { ...metric, result: null, error: problems[index] ?? "The metric could not be computed." };
+    return {
+      ...metric,
+      result: getMetricResult(metric, own, variants, { settings, isBlocked }),
+      error: null,
+    };
   });
   return {
     ...head(experiment, status, computedAt, isCached),

@@ -31,7 +31,7 @@ export function assertMayRollBack(
   experiment: Experiment,
   before: readonly JsonObject[],
 ): void {
-  const isNew = (metric: JsonObject) => !before.some((one) => Bun.deepEquals(one, metric));
+  const isNew = (metric: JsonObject) => !before.some((item) => Bun.deepEquals(item, metric));
   if (experiment.deleted || !readRollbacks(db, experiment).some(isNew)) return;
   assertFlagScope(actor, experiment);
   const flag = getFlag(db, experiment);

@@ -134,11 +134,11 @@ export function summarizeExposures(
   const counted = ({ isMultiple }: ExposureCount) => multiple === "first_seen" || !isMultiple;
   const byVariant = variants.map((key) => ({
     key,
-    persons: sum((one) => one.variant === key && counted(one)),
+    persons: sum((row) => row.variant === key && counted(row)),
   }));
   const periods = shares.map(
     (period, index): ExposurePeriod => ({
-      observed: variants.map((key) => sum((one) => one.variant === key && one.period === index)),
+      observed: variants.map((key) => sum((row) => row.variant === key && row.period === index)),
       weights: variants.map((key) => period.shares.get(key) ?? 0),
     }),
   );

@@ -73,15 +73,15 @@ export function readConditions(sent: Json | null): { condition: RollbackConditio
   });
 }
 
-function readCondition(one: JsonObject): RollbackCondition | undefined {
-  switch (one.threshold_type) {
+function readCondition(condition: JsonObject): RollbackCondition | undefined {
+  switch (condition.threshold_type) {
     case "insight": {
-      const source = readSource(one.threshold_metric);
-      const limit = readThreshold(one);
+      const source = readSource(condition.threshold_metric);
+      const limit = readThreshold(condition);
       return source && limit && { type: "insight", source, ...limit };
     }
     case "experiment_metric": {
-      const { metric_uuid: uuid, tolerance = defaultTolerance, alpha } = one;
+      const { metric_uuid: uuid, tolerance = defaultTolerance, alpha } = condition;
       if (typeof uuid !== "string" || typeof tolerance !== "number") return undefined;
       if (!(tolerance >= 0 && tolerance < 1)) return undefined;
       if (alpha !== undefined && !(typeof alpha === "number" && alpha >= 0.0001 && alpha <= 0.5))
@@ -89,10 +89,10 @@ function readCondition(one: JsonObject): RollbackCondition | undefined {
       return { type: "experiment_metric", uuid, tolerance, alpha };
     }
     case "event_rate": {
-      const { event, properties = [], window_minutes: windowMinutes } = one;
-      const minimumPersons = one.minimum_persons ?? defaultMinimumPersons;
+      const { event, properties = [], window_minutes: windowMinutes } = condition;
+      const minimumPersons = condition.minimum_persons ?? defaultMinimumPersons;
       const source = readSource({ event: event ?? null, properties });
-      const limit = readThreshold(one);
+      const limit = readThreshold(condition);
       if (!source || !limit || !isPositive(windowMinutes) || !isPositive(minimumPersons)) return undefined;
       if (windowMinutes > windowMinutesMax) return undefined;
       return { type: "event_rate", source, windowMinutes, minimumPersons, ...limit };
@@ -194,8 +194,8 @@ async function checkRate(
   const how = { timezone, now, refresh: "force_blocking" } as const;
   const { sums } = await experiments.experimentSums(projectId, request, how);
   const all = sums.metrics[0] ?? [];
-  const persons = all.reduce((n, one) => n + one.n, 0);
-  const affected = all.reduce((n, one) => n + one.y, 0);
+  const persons = all.reduce((n, sums) => n + sums.n, 0);
+  const affected = all.reduce((n, sums) => n + sums.y, 0);
   if (persons < condition.minimumPersons || !exceeds(affected / persons, condition)) return undefined;
   const event = String(condition.source.event);
   return violation(

@@ -21,7 +21,7 @@ export function getSentence(
   const { variant_results: rows, baseline } = first.result;
   const best = rows
     .filter(({ significant }) => significant === true)
-    .sort((one, other) => goal * (Number(other.delta) - Number(one.delta)))[0];
+    .sort((a, b) => goal * (Number(b.delta) - Number(a.delta)))[0];
   if (best !== undefined) return verdict(best, String(baseline?.key), goal);
   const failures = new Set(rows.flatMap(({ validation_failures: codes }) => codes as string[]));
   if (failures.has("not-enough-exposures") && daysLeft === undefined)

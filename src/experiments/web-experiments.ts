@@ -42,7 +42,9 @@ export function getWebExperiment(db: Reading, projectId: number, id: number): Ex
 /** The API's form, which is also what visitors get; variants and their shares are those of the flag. */
 export function webExperimentBody(db: Reading, experiment: Experiment) {
   const { key = "", filters = {} } = findFlag(db, experiment.projectId, experiment.flagId) ?? {};
-  const shares = new Map(getVariants(filters).map((one) => [String(one.key), one.rollout_percentage ?? 0]));
+  const shares = new Map(
+    getVariants(filters).map((variant) => [String(variant.key), variant.rollout_percentage ?? 0]),
+  );
   const changes = experiment.webVariants ?? {};
   const names = shares.size > 0 ? [...shares.keys()] : Object.keys(changes);
   const variants = names.map((name) => [
@@ -78,9 +80,11 @@ export function publicWebExperiments(db: Reading, projectId: number): JsonObject
 /** posthog-js 1.449 applies `html` and `css`, but not `text`. */
 function withTextAsHtml(variant: Json): Json {
   if (!isJsonObject(variant) || !Array.isArray(variant.transforms)) return variant;
-  const transforms = variant.transforms.filter(isJsonObject).map((one) => ({
-    ...one,
-    ...(typeof one.text === "string" && one.html === undefined ? { html: Bun.escapeHTML(one.text) } : {}),
+  const transforms = variant.transforms.filter(isJsonObject).map((transform) => ({
+    ...transform,
+    ...(typeof transform.text === "string" && transform.html === undefined
+      ? { html: Bun.escapeHTML(transform.text) }
+      : {}),
   }));
   return { ...variant, transforms };
 }

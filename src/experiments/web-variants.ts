@@ -51,7 +51,7 @@ function readVariant(key: string, { transforms, conditions }: JsonObject): JsonO
   if (transforms.length > transformsMax)
     fail(`Experiment variant '${key}' has ${transforms.length} transforms; the maximum is ${transformsMax}`);
   return {
-    transforms: transforms.map((one, index) => readTransform(one, index, key)),
+    transforms: transforms.map((transform, index) => readTransform(transform, index, key)),
     ...(isJsonObject(conditions) ? { conditions: readConditions(conditions, key) } : {}),
   };
 }

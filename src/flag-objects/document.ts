@@ -184,7 +184,7 @@ function experimentItem(names: Names, experiment: Experiment, saved: readonly Sa
     metrics: experiment.metrics,
     metrics_secondary: experiment.metricsSecondary,
     saved_metrics: savedMetricLinks(experiment).flatMap(({ id, metadata }): Json[] => {
-      const metric = saved.find((one) => one.id === id);
+      const metric = saved.find((item) => item.id === id);
       return metric === undefined ? [] : [{ name: metric.name, metadata }];
     }),
     exposure_criteria: experiment.exposureCriteria,

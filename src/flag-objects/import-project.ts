@@ -116,7 +116,7 @@ class ObjectImport {
   }
 
   take(member: ObjectMember, objects: ObjectDocument): void {
-    const { kind } = objectKinds.find((one) => one.member === member)!;
+    const { kind } = objectKinds.find((objectKind) => objectKind.member === member)!;
     for (const item of objects[member]) this.importItem(member, kind, item);
   }
 

@@ -63,11 +63,11 @@ export class ObjectWriter {
   write(member: ObjectMember, written: JsonObject): void {
     const item = { ...objectDefaults[member], ...written };
     const writers: Record<ObjectMember, (item: JsonObject) => void> = {
-      holdouts: (one) => this.holdout(one),
-      saved_metrics: (one) => this.savedMetric(one),
-      experiments: (one) => this.experiment(one),
-      early_access_features: (one) => this.feature(one),
-      surveys: (one) => this.survey(one),
+      holdouts: (holdout) => this.holdout(holdout),
+      saved_metrics: (metric) => this.savedMetric(metric),
+      experiments: (experiment) => this.experiment(experiment),
+      early_access_features: (feature) => this.feature(feature),
+      surveys: (survey) => this.survey(survey),
     };
     writers[member](item);
   }
@@ -87,7 +87,7 @@ export class ObjectWriter {
   private holdout(item: JsonObject): void {
     const { now } = this.actor;
     const { name, description, filters } = parseFields(createHoldout.input, item);
-    const found = listHoldouts(this.t, this.projectId).find((one) => one.name === name);
+    const found = listHoldouts(this.t, this.projectId).find((holdout) => holdout.name === name);
     const wanted =
       typeof item.id === "number" && Number.isSafeInteger(item.id) && item.id > 0 ? item.id : undefined;
     const id = found?.id ?? this.newHoldout(wanted, { name, description: description ?? "" });
@@ -202,7 +202,7 @@ export class ObjectWriter {
     what: string,
   ): number | null {
     if (name === null || name === undefined) return null;
-    const found = all.find((one) => one.name === name);
+    const found = all.find((item) => item.name === name);
     if (found !== undefined) return found.id;
     throw new InvalidDocumentError(
       `It refers to ${what} "${name}", which is neither in the file nor in the project.`,
@@ -229,7 +229,7 @@ export class ObjectWriter {
     const all = listSurveys(this.t, this.projectId);
     const found = all.find(({ id }) => id === item.id) ?? all.find(({ name }) => name === item.name);
     // An appearance that was never set stays so: a sent one gets its content types.
-    const keepsAppearance = [appearance, found?.appearance ?? {}].every((one) => Bun.deepEquals(one, {}));
+    const keepsAppearance = [appearance, found?.appearance ?? {}].every((item) => Bun.deepEquals(item, {}));
     const input = parseFields(createNewSurvey.input, {
       ...members,
       ...(keepsAppearance ? {} : { appearance }),
@@ -255,7 +255,7 @@ export class ObjectWriter {
   }
 
   private readonly ids = {
-    cohort: (name: string) => readCohorts(this.t, this.projectId).find((one) => one.name === name)?.id,
+    cohort: (name: string) => readCohorts(this.t, this.projectId).find((cohort) => cohort.name === name)?.id,
     flag: (key: string) => findFlagByKey(this.t, this.projectId, key)?.id,
   };
 }

@@ -87,9 +87,9 @@ function experimentItem(item: JsonObject, variants: Json | undefined, remarks: s
     parameters,
     metrics: metrics(item.metrics),
     metrics_secondary: metrics(item.metrics_secondary),
-    saved_metrics: (Array.isArray(saved) ? saved : []).filter(isJsonObject).flatMap((one): JsonObject[] => {
-      if (readable(one.query, reportObstacle(`saved metric "${getName(one)}"`)) === undefined) return [];
-      return [{ name: one.name ?? null, metadata: one.metadata ?? null }];
+    saved_metrics: (Array.isArray(saved) ? saved : []).filter(isJsonObject).flatMap((item): JsonObject[] => {
+      if (readable(item.query, reportObstacle(`saved metric "${getName(item)}"`)) === undefined) return [];
+      return [{ name: item.name ?? null, metadata: item.metadata ?? null }];
     }),
     exposure_criteria: criteria(item.exposure_criteria, reportObstacle("an exposure criterion")),
     ...(isJsonObject(holdout) ? { holdout: holdout.name ?? null } : {}),

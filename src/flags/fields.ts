@@ -402,7 +402,7 @@ function freeForm(sent: Json, wire: string): JsonObject {
 
 function getKind(schema: TSchema): "boolean" | "text" | "list" | "json" {
   const { type, items } =
-    (schema.anyOf as TSchema[] | undefined)?.find((one) => one.type !== "null") ?? schema;
+    (schema.anyOf as TSchema[] | undefined)?.find((item) => item.type !== "null") ?? schema;
   if (type === "boolean") return "boolean";
   if (type === "string") return "text";
   return type === "array" && items.type === "string" ? "list" : "json";

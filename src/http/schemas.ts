@@ -58,8 +58,7 @@ export const nothing = (schemaOptions: SchemaOptions = {}) => Type.Null(schemaOp
 export const nullable = <Schema extends TSchema>(schema: Schema, schemaOptions: SchemaOptions = {}) =>
   Type.Union([schema, Type.Null()], schemaOptions);
 
-export const union = <One extends TSchema, Other extends TSchema>(one: One, other: Other) =>
-  Type.Union([one, other]);
+export const union = <One extends TSchema, Other extends TSchema>(a: One, b: Other) => Type.Union([a, b]);
 
 /** An object with arbitrary member names. */
 export const record = (schemaOptions: SchemaOptions = {}) =>

@@ -170,7 +170,7 @@ export class BatchSender {
       if (known.accepted > 0 || known.made > 0) await job.target.send(requests);
     }
     for (const reject of rejects) job.onReject(reject);
-    const listed = [...rejects, ...incomplete].sort((one, other) => one.line - other.line);
+    const listed = [...rejects, ...incomplete].sort((a, b) => a.line - b.line);
     if (!job.isDryRun) this.rejectFile.append(listed);
     const { counts } = this.done;
     addCounts(counts, { ...more, ...known });

@@ -26,7 +26,7 @@ export const ImportCounts = Type.Object(
 );
 export type ImportCounts = Static<typeof ImportCounts>;
 
-const counted = (count: number, one: string) => `${count} ${one}${count === 1 ? "" : "s"}`;
+const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
 /** Warnings in the summary. */
 const warningSentences: Readonly<Record<string, (records: number, detail: string) => string>> = {

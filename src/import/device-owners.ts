@@ -159,6 +159,6 @@ function getHash(id: string): Uint8Array {
   return new Bun.CryptoHasher("sha256").update(id).digest().subarray(0, 16);
 }
 
-function isSame(one: Uint8Array, other: Uint8Array): boolean {
-  return Buffer.compare(one, other) === 0;
+function isSame(a: Uint8Array, b: Uint8Array): boolean {
+  return Buffer.compare(a, b) === 0;
 }

@@ -227,9 +227,9 @@ const optionsName = "options";
 const logName = "small-files";
 
 /** Ascending: what was recorded later is at least as far. */
-function byProgress(one: FileProgress, other: FileProgress): number {
+function byProgress(a: FileProgress, b: FileProgress): number {
   const stage = ({ isDone, sending }: FileProgress) => (isDone ? 2 : sending === undefined ? 0 : 1);
-  return one.line - other.line || stage(one) - stage(other);
+  return a.line - b.line || stage(a) - stage(b);
 }
 
 const digestLength = 32;

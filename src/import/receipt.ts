@@ -20,9 +20,9 @@ export interface ReceiptFigures {
 }
 
 /** @returns the span of both. */
-export function joinSpans(one: Span | undefined, other: Span | undefined): Span | undefined {
-  if (one === undefined || other === undefined) return one ?? other;
-  return { first: Math.min(one.first, other.first), last: Math.max(one.last, other.last) };
+export function joinSpans(a: Span | undefined, b: Span | undefined): Span | undefined {
+  if (a === undefined || b === undefined) return a ?? b;
+  return { first: Math.min(a.first, b.first), last: Math.max(a.last, b.last) };
 }
 
 /** A mapped event, or one that is copied from its record. */

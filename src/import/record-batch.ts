@@ -165,7 +165,7 @@ export class RecordBatch {
     this.checkPropertySizes();
     if (this.rejected.size > 0) this.checkEvents(this.removeRejected(), eventBytesMax);
     if (this.rejected.size > 0) this.items = this.items.filter(({ line }) => !this.rejected.has(line));
-    this.rejects.sort((one, other) => one.line - other.line);
+    this.rejects.sort((a, b) => a.line - b.line);
   }
 
   private checkEvents(items: readonly LineItem[], eventBytesMax: number): void {

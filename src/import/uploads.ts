@@ -97,12 +97,12 @@ export class ImportUploads {
       if (run.state === "running" && now - at > silenceMs) run.state = "interrupted";
     return [...this.runs.values(), ...[...this.reported.values()].map(({ run }) => run)]
       .filter((run) => projectId === undefined || run.projectId === projectId)
-      .sort((one, other) => (one.createdAt < other.createdAt ? 1 : -1));
+      .sort((a, b) => (a.createdAt < b.createdAt ? 1 : -1));
   }
 
   /** @throws {NotFoundError} */
   find(projectId: number, id: string): ImportRun {
-    const run = this.list(projectId).find((one) => one.id === id);
+    const run = this.list(projectId).find((importRun) => importRun.id === id);
     if (run === undefined) throw new NotFoundError();
     return run;
   }

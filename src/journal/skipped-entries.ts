@@ -18,7 +18,7 @@ export function skippedEntries(quarantine: string): SkippedEntries[] {
   const names = existsSync(quarantine) ? readdirSync(quarantine).sort() : [];
   return names.flatMap((name) => {
     const match = /^(\w+)-\d+\.ndjson\.lost-(\d+)-(\d+)\.damaged$/.exec(name);
-    const lane = lanes.find((one) => one === match?.[1]);
+    const lane = lanes.find((lane) => lane === match?.[1]);
     if (match === null || lane === undefined) return [];
     return [{ lane, first_seq: Number(match[2]), last_seq: Number(match[3]), file: join(quarantine, name) }];
   });

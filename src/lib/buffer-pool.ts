@@ -48,7 +48,7 @@ export class BufferPool {
 
   /** Releases this buffer. @param part of a buffer returned by `take` */
   recycle({ buffer }: Uint8Array): void {
-    const index = this.reserved.findIndex((one) => one.buffer === buffer);
+    const index = this.reserved.findIndex((item) => item.buffer === buffer);
     if (index === -1) return;
     const [one] = this.reserved.splice(index, 1);
     const free = this.free.reduce((sum, { length }) => sum + length, 0);

@@ -101,8 +101,8 @@ export function firstLine(error: unknown): string {
 
 /** Whether SQLite could not read its file because its content is corrupt. */
 export function isCorruptSqlite(error: unknown): boolean {
-  const codes = [error, (error as { cause?: unknown } | null)?.cause].map((one) =>
-    typeof one === "object" && one !== null && "code" in one ? String(one.code) : "",
+  const codes = [error, (error as { cause?: unknown } | null)?.cause].map((item) =>
+    typeof item === "object" && item !== null && "code" in item ? String(item.code) : "",
   );
   return codes.some((code) => code.startsWith("SQLITE_CORRUPT") || code === "SQLITE_NOTADB");
 }

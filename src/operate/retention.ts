@@ -75,7 +75,7 @@ export class Retention {
     for (const { id, eventsRetentionDays } of this.deps.projects()) {
       if (eventsRetentionDays !== null) own.set(id, eventsRetentionDays || null);
     }
-    if (days === null && [...own.values()].every((one) => one === null)) return null;
+    if (days === null && [...own.values()].every((item) => item === null)) return null;
     return {
       days,
       projects: [...own].map(([project_id, one]) => ({ project_id, days: one })),

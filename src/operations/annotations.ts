@@ -196,7 +196,7 @@ const listAllAnnotations = listOperation({
   run: (context: Context, { limit, offset, ...filter }) => {
     const { db } = context.stores.metadata;
     const { annotations, count } = listAnnotations(db, context.project.id, filter, { limit, offset });
-    return { count, results: annotations.map((one) => body(context, one)) };
+    return { count, results: annotations.map((annotation) => body(context, annotation)) };
   },
 });
 

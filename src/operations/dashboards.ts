@@ -65,11 +65,11 @@ const listAllDashboards = listOperation({
     examples: ["dashboards list --creation-mode default"],
     table: {
       headings: ["id", "name", "pinned", "tags"],
-      row: (one: Static<typeof DashboardBody>) => [
-        String(one.id),
-        one.name,
-        one.pinned ? "yes" : "no",
-        one.tags.join(","),
+      row: (dashboard: Static<typeof DashboardBody>) => [
+        String(dashboard.id),
+        dashboard.name,
+        dashboard.pinned ? "yes" : "no",
+        dashboard.tags.join(","),
       ],
     },
   },
@@ -231,8 +231,9 @@ const idArgument: CommandArgument = {
   member: "id",
   lookup: {
     in: () => listAllDashboards,
-    matches: (one: Static<typeof DashboardBody>, text) => String(one.id) === text || one.name === text,
-    value: (one: Static<typeof DashboardBody>) => one.id,
+    matches: (dashboard: Static<typeof DashboardBody>, text) =>
+      String(dashboard.id) === text || dashboard.name === text,
+    value: (dashboard: Static<typeof DashboardBody>) => dashboard.id,
     missing: (text) => `Dashboard ${text} does not exist.`,
   },
 };

@@ -74,7 +74,11 @@ const listEvents = listOperation({
     examples: ["events definitions --search order"],
     table: {
       headings: ["name", "first seen", "last seen"],
-      row: (one: Static<typeof EventDefinition>) => [one.name, one.created_at, one.last_seen_at],
+      row: (definition: Static<typeof EventDefinition>) => [
+        definition.name,
+        definition.created_at,
+        definition.last_seen_at,
+      ],
     },
   },
   mcp: { name: "list_event_definitions", limitDefault: 100 },
@@ -116,7 +120,11 @@ const listProperties = listOperation({
     examples: ["events properties --type person"],
     table: {
       headings: ["name", "type", "last seen"],
-      row: (one: Static<typeof PropertyDefinition>) => [one.name, one.property_type ?? "-", one.last_seen_at],
+      row: (definition: Static<typeof PropertyDefinition>) => [
+        definition.name,
+        definition.property_type ?? "-",
+        definition.last_seen_at,
+      ],
     },
   },
   mcp: { name: "list_property_definitions", limitDefault: 100 },

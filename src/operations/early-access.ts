@@ -120,9 +120,9 @@ const users = ({ stores }: Context) => userFinder(stores.metadata.db);
 
 const byName: Lookup = {
   in: () => listAllFeatures,
-  matches: (one: FeatureRecord, argument) =>
-    one.id === argument || one.name === argument || one.feature_flag.key === argument,
-  value: (one: FeatureRecord) => one.id,
+  matches: (feature: FeatureRecord, argument) =>
+    feature.id === argument || feature.name === argument || feature.feature_flag.key === argument,
+  value: (feature: FeatureRecord) => feature.id,
   missing: (argument) => `Early access feature ${argument} does not exist.`,
 };
 const featureArgument: CommandArgument = {
@@ -145,7 +145,7 @@ const listAllFeatures = listOperation({
     examples: ["features list --json"],
     table: {
       headings: ["id", "name", "stage", "flag"],
-      row: (one: FeatureRecord) => [one.id, one.name, one.stage, one.feature_flag.key],
+      row: (feature: FeatureRecord) => [feature.id, feature.name, feature.stage, feature.feature_flag.key],
     },
   },
   input: object({}),
@@ -188,8 +188,8 @@ export const createNewFeature = operation({
     },
     hasCreator: true,
     hasFile: true,
-    done: (one: FeatureRecord) =>
-      `Early access feature ${one.name} created with the flag ${one.feature_flag.key}.`,
+    done: (feature: FeatureRecord) =>
+      `Early access feature ${feature.name} created with the flag ${feature.feature_flag.key}.`,
   },
   input: object({
     name: string({ max: 200 }),
@@ -255,7 +255,7 @@ export const setStage = {
     description: "Set the stage of an early access feature.",
     examples: ["features stage new-editor general-availability"],
     arguments: [featureArgument, { name: "stage", description: stages.join(", "), member: "stage" }],
-    done: (one: FeatureRecord) => `Early access feature ${one.name} is in stage ${one.stage}.`,
+    done: (feature: FeatureRecord) => `Early access feature ${feature.name} is in stage ${feature.stage}.`,
   },
   input: object({ id: uuid(), stage: enumeration(stages) }),
 };

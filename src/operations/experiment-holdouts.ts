@@ -72,7 +72,7 @@ const listAllHoldouts = listOperation({
   example: exampleHoldout,
   run: (context: Context, { limit, offset }) => {
     const all = listHoldouts(context.stores.metadata.db, context.project.id);
-    return slicePage(all, { limit, offset }, (one) => holdoutBody(one, users(context)));
+    return slicePage(all, { limit, offset }, (holdout) => holdoutBody(holdout, users(context)));
   },
 });
 

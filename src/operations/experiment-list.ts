@@ -66,8 +66,9 @@ function bodies(context: ExperimentContext, all: readonly Experiment[]): Experim
 
 const byName: Lookup = {
   in: () => listAllExperiments,
-  matches: (one: ExperimentRecord, argument) => String(one.id) === argument || one.name === argument,
-  value: (one: ExperimentRecord) => one.id,
+  matches: (experiment: ExperimentRecord, argument) =>
+    String(experiment.id) === argument || experiment.name === argument,
+  value: (experiment: ExperimentRecord) => experiment.id,
   missing: (argument) => `Experiment ${argument} does not exist.`,
 };
 export const experimentArgument: CommandArgument = {
@@ -93,12 +94,12 @@ export const listAllExperiments = listOperation({
     examples: ["experiments list --status running --json"],
     table: {
       headings: ["id", "name", "flag", "status", "started"],
-      row: (one: ExperimentRecord) => [
-        String(one.id),
-        one.name,
-        one.feature_flag_key,
-        one.status,
-        one.start_date?.slice(0, 10) ?? "",
+      row: (experiment: ExperimentRecord) => [
+        String(experiment.id),
+        experiment.name,
+        experiment.feature_flag_key,
+        experiment.status,
+        experiment.start_date?.slice(0, 10) ?? "",
       ],
     },
   },

@@ -58,7 +58,7 @@ const listAllSavedMetrics = listOperation({
     const all = listSavedMetrics(context.stores.metadata.db, context.project.id).filter((savedMetric) =>
       savedMetric.name.toLowerCase().includes(wanted),
     );
-    return slicePage(all, { limit, offset }, (one) => savedMetricBody(one, users(context)));
+    return slicePage(all, { limit, offset }, (metric) => savedMetricBody(metric, users(context)));
   },
 });
 

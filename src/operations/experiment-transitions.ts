@@ -35,7 +35,7 @@ function transition(
     command?: string;
     summary: string;
     answer: string;
-    done: (one: ExperimentRecord) => string;
+    done: (experiment: ExperimentRecord) => string;
     inputs?: Record<string, ReturnType<typeof optional>>;
     inputExample?: object;
   },
@@ -73,24 +73,26 @@ export const experimentTransitions = [
   transition("launch", {
     summary: "Launch an experiment",
     answer: "The running experiment.",
-    done: (one) => `Experiment ${one.name} launched; flag ${one.feature_flag_key} is on.`,
+    done: (experiment) =>
+      `Experiment ${experiment.name} launched; flag ${experiment.feature_flag_key} is on.`,
   }),
   transition("pause", {
     summary: "Pause an experiment",
     answer: "The paused experiment.",
-    done: (one) => `Experiment ${one.name} paused; flag ${one.feature_flag_key} is off.`,
+    done: (experiment) => `Experiment ${experiment.name} paused; flag ${experiment.feature_flag_key} is off.`,
   }),
   transition("resume", {
     summary: "Resume an experiment",
     answer: "The running experiment.",
-    done: (one) => `Experiment ${one.name} resumed; flag ${one.feature_flag_key} is on.`,
+    done: (experiment) => `Experiment ${experiment.name} resumed; flag ${experiment.feature_flag_key} is on.`,
   }),
   transition("end", {
     summary: "End an experiment",
     answer: "The stopped experiment; its flag is unchanged.",
     inputs: Concluding,
     inputExample: { conclusion: "won" },
-    done: (one) => `Experiment ${one.name} ended; flag ${one.feature_flag_key} is unchanged.`,
+    done: (experiment) =>
+      `Experiment ${experiment.name} ended; flag ${experiment.feature_flag_key} is unchanged.`,
   }),
   transition("ship_variant", {
     command: "ship",
@@ -104,23 +106,24 @@ export const experimentTransitions = [
         bool({ default: true, description: "Otherwise the present condition sets get the variant." }),
       ),
     },
-    done: (one) => `Experiment ${one.name} ended and its variant shipped with flag ${one.feature_flag_key}.`,
+    done: (experiment) =>
+      `Experiment ${experiment.name} ended and its variant shipped with flag ${experiment.feature_flag_key}.`,
   }),
   transition("reset", {
     summary: "Reset an experiment to a draft",
     answer: "The draft; its flag and events stay.",
-    done: (one) => `Experiment ${one.name} is a draft again.`,
+    done: (experiment) => `Experiment ${experiment.name} is a draft again.`,
   }),
   transition("archive", {
     summary: "Archive a stopped experiment",
     answer: "The archived experiment.",
     inputExample: { disable_feature_flag: true },
     inputs: { disable_feature_flag: optional(bool({ description: "Turn off the flag as well." })) },
-    done: (one) => `Experiment ${one.name} archived.`,
+    done: (experiment) => `Experiment ${experiment.name} archived.`,
   }),
   transition("unarchive", {
     summary: "Restore an archived experiment",
     answer: "The experiment.",
-    done: (one) => `Experiment ${one.name} restored from the archive.`,
+    done: (experiment) => `Experiment ${experiment.name} restored from the archive.`,
   }),
 ];

@@ -66,8 +66,8 @@ const createNewExperiment = operation({
     ),
     hasCreator: true,
     hasFile: true,
-    done: (one: ExperimentRecord) =>
-      `Experiment ${one.name} (${one.id}) created with the flag ${one.feature_flag_key}; launch it with: flagkeep experiments launch ${one.id}`,
+    done: (experiment: ExperimentRecord) =>
+      `Experiment ${experiment.name} (${experiment.id}) created with the flag ${experiment.feature_flag_key}; launch it with: flagkeep experiments launch ${experiment.id}`,
   },
   input: NewExperimentInput,
   inputExample: { name: "One-click payment", feature_flag_key: "one-click-pay" },
@@ -90,11 +90,11 @@ const getOneExperiment = operation({
     description: "Show an experiment.",
     examples: ["experiments show 7 --json"],
     arguments: [experimentArgument],
-    done: (one: ExperimentRecord) =>
+    done: (experiment: ExperimentRecord) =>
       [
-        `${one.name} (${one.id}): ${one.status}, flag ${one.feature_flag_key}`,
-        `Variants: ${(one.parameters.feature_flag_variants as { key: string }[]).map(({ key }) => key).join(", ")}`,
-        `Metrics: ${[...one.metrics, ...one.metrics_secondary].map(({ name, uuid }) => String(name ?? uuid)).join(", ") || "none"}`,
+        `${experiment.name} (${experiment.id}): ${experiment.status}, flag ${experiment.feature_flag_key}`,
+        `Variants: ${(experiment.parameters.feature_flag_variants as { key: string }[]).map(({ key }) => key).join(", ")}`,
+        `Metrics: ${[...experiment.metrics, ...experiment.metrics_secondary].map(({ name, uuid }) => String(name ?? uuid)).join(", ") || "none"}`,
       ].join("\n"),
   },
   input: object({ id: int() }),

@@ -106,7 +106,12 @@ const listAllInsights = listOperation({
     options: { short_id: { description: "only the insight with this short id" } },
     table: {
       headings: ["id", "short id", "name", "dashboards"],
-      row: (one: InsightRecord) => [String(one.id), one.short_id, getName(one), one.dashboards.join(",")],
+      row: (insight: InsightRecord) => [
+        String(insight.id),
+        insight.short_id,
+        getName(insight),
+        insight.dashboards.join(","),
+      ],
     },
   },
   mcp: { name: "list_insights" },
@@ -158,10 +163,10 @@ const getOneInsight = operation({
     description: "Show an insight; a server computes its result.",
     examples: ["insights show 3fAbC9xY --url http://127.0.0.1:8000"],
     arguments: [insightArgument],
-    done: (one: InsightRecord) =>
+    done: (insight: InsightRecord) =>
       [
-        `${getName(one)} (${one.short_id})`,
-        one.query_status?.error_message ?? JSON.stringify(one.result, null, 2),
+        `${getName(insight)} (${insight.short_id})`,
+        insight.query_status?.error_message ?? JSON.stringify(insight.result, null, 2),
       ].join("\n"),
   },
   mcp: { name: "get_insight" },
@@ -253,7 +258,7 @@ const createCommand = {
     options: { description: { description: "description" }, ...jsonOptions(["query", "dashboards"]) },
     hasFile: true,
     hasCreator: true,
-    done: (one: InsightRecord) => `Insight ${getName(one)} (${one.short_id}) created.`,
+    done: (insight: InsightRecord) => `Insight ${getName(insight)} (${insight.short_id}) created.`,
   },
 } satisfies Operation;
 const deleteCommand = {
@@ -265,7 +270,7 @@ const deleteCommand = {
     examples: ["insights delete 3fAbC9xY"],
     arguments: [insightArgument],
     adds: () => ({ deleted: true }),
-    done: (one: InsightRecord) => `Insight ${getName(one)} (${one.short_id}) deleted.`,
+    done: (insight: InsightRecord) => `Insight ${getName(insight)} (${insight.short_id}) deleted.`,
   },
 } satisfies Operation;
 

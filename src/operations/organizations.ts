@@ -43,11 +43,13 @@ function body({ stores, actor }: Context, organization: Organization): Organizat
 /** The organizations of a user that the key is not restricted from, or all, with the operator's level. */
 function usableOrganizations({ stores: { metadata }, actor }: UserContext): OrganizationRecord[] {
   if (actor.kind === "operator")
-    return listOrganizations(metadata.db).map((one) => organizationBody(one, membershipLevels.owner));
+    return listOrganizations(metadata.db).map((organization) =>
+      organizationBody(organization, membershipLevels.owner),
+    );
   const { organizationIds } = actor.limits;
   return getOrganizations(metadata.db, actor.user.id)
     .filter(({ id }) => organizationIds.length === 0 || organizationIds.includes(id))
-    .map((one) => organizationBody(one, one.level));
+    .map((organization) => organizationBody(organization, organization.level));
 }
 
 const listAllOrganizations = listOperation({

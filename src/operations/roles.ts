@@ -335,7 +335,7 @@ const getRoleMember = operation({
   output: RoleMembershipBody,
   example: exampleRoleMembership,
   run: (context: Context, { role_id, id }) => {
-    const member = roleIn(context, role_id).members.find((one) => one.id === id);
+    const member = roleIn(context, role_id).members.find((member) => member.id === id);
     if (!member) throw notFound();
     return roleMembershipBody(member);
   },

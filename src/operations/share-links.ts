@@ -231,7 +231,7 @@ const createNewShareLink = operation({
         : dashboardId !== undefined
           ? { dashboardId }
           : { insightId: insightId! };
-    if ([dashboardId, insightId, overview].filter((one) => one !== undefined).length !== 1)
+    if ([dashboardId, insightId, overview].filter((item) => item !== undefined).length !== 1)
       throw new InvalidFieldError(
         "dashboard_id",
         "invalid_input",

@@ -329,7 +329,10 @@ const listResponses = listOperation({
     const { count, submissions } = await listSubmissions(context.stores, survey, options);
     const questions = getQuestions(survey);
     const isShown = showsTexts(context);
-    return { count, results: submissions.map((one) => submissionBody(one, questions, isShown)) };
+    return {
+      count,
+      results: submissions.map((submission) => submissionBody(submission, questions, isShown)),
+    };
   },
   pageSizeMax: submissionsMax,
   csv: { fileName: "responses.csv", rows: responseRows },
@@ -351,8 +354,8 @@ async function* responseRows(
     "language",
     ...survey.questions.map(({ question }) => String(question)),
   ];
-  for await (const one of streamSubmissions(context.stores, survey, getOptions(context, input))) {
-    const { answers, ...rest } = submissionBody(one, questions, isShown);
+  for await (const submission of streamSubmissions(context.stores, survey, getOptions(context, input))) {
+    const { answers, ...rest } = submissionBody(submission, questions, isShown);
     const { submission_id, distinct_id, timestamp, completed, iteration, language } = rest;
     yield [
       submission_id,

@@ -189,8 +189,8 @@ const users = ({ stores }: Context) => userFinder(stores.metadata.db);
 
 const byName: Lookup = {
   in: () => listAllSurveys,
-  matches: (one: SurveyRecord, argument) => one.id === argument || one.name === argument,
-  value: (one: SurveyRecord) => one.id,
+  matches: (survey: SurveyRecord, argument) => survey.id === argument || survey.name === argument,
+  value: (survey: SurveyRecord) => survey.id,
   missing: (argument) => `Survey ${argument} does not exist.`,
 };
 /** A survey by id or name. */
@@ -213,7 +213,13 @@ const listAllSurveys = listOperation({
     examples: ["surveys list --json"],
     table: {
       headings: ["id", "name", "type", "status", "questions"],
-      row: (one: SurveyRecord) => [one.id, one.name, one.type, one.status, String(one.questions.length)],
+      row: (survey: SurveyRecord) => [
+        survey.id,
+        survey.name,
+        survey.type,
+        survey.status,
+        String(survey.questions.length),
+      ],
     },
   },
   http: { method: "GET", path: "/surveys", answer: "One page of surveys." },
@@ -263,8 +269,8 @@ export const createNewSurvey = operation({
     options: jsonOptions(["questions", "conditions", "appearance", "targeting_flag_filters", "translations"]),
     hasCreator: true,
     hasFile: true,
-    done: (one: SurveyRecord) =>
-      `Survey ${one.name} created; launch it with: flagkeep surveys start ${one.id}`,
+    done: (survey: SurveyRecord) =>
+      `Survey ${survey.name} created; launch it with: flagkeep surveys start ${survey.id}`,
   },
   input: object({
     id: optional(
@@ -296,10 +302,10 @@ const getOneSurvey = operation({
     description: "Show a survey.",
     examples: ["surveys show Satisfaction --json"],
     arguments: [surveyArgument],
-    done: (one: SurveyRecord) =>
+    done: (survey: SurveyRecord) =>
       [
-        `${one.name} (${one.id}): ${one.type}, ${one.status}`,
-        ...one.questions.map((question, index) => `${index + 1}. ${question.question} (${question.type})`),
+        `${survey.name} (${survey.id}): ${survey.type}, ${survey.status}`,
+        ...survey.questions.map((question, index) => `${index + 1}. ${question.question} (${question.type})`),
       ].join("\n"),
   },
   input: object({ id: uuid() }),
@@ -359,7 +365,7 @@ const launchSurvey = operation({
     name: "surveys start",
     examples: ["surveys start Satisfaction"],
     arguments: [surveyArgument],
-    done: (one: SurveyRecord) => `Survey ${one.name} is ${one.status}.`,
+    done: (survey: SurveyRecord) => `Survey ${survey.name} is ${survey.status}.`,
   },
   input: object({ id: uuid() }),
   output: SurveyBody,
@@ -390,7 +396,7 @@ const stopSurvey = operation({
     name: "surveys stop",
     examples: ["surveys stop Satisfaction"],
     arguments: [surveyArgument],
-    done: (one: SurveyRecord) => `Survey ${one.name} is ${one.status}.`,
+    done: (survey: SurveyRecord) => `Survey ${survey.name} is ${survey.status}.`,
   },
   input: object({ id: uuid() }),
   output: SurveyBody,

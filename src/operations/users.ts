@@ -169,7 +169,7 @@ function meBody({ stores: { metadata }, actor }: Context, user: User) {
     is_staff: isOperator(metadata.db, user.id),
     team: team ? projectBody(team) : null,
     organization: organization ? organizationBody(organization, organization.level) : null,
-    organizations: own.map((one) => organizationBody(one, one.level)),
+    organizations: own.map((item) => organizationBody(item, item.level)),
   } satisfies Static<typeof MeBody>;
 }
 

@@ -129,11 +129,11 @@ export class BatchState {
         (isChanging ? wanted.changing : wanted.others).add(id);
       } else if (isChanging && wanted.others.delete(id)) wanted.changing.add(id);
     };
-    for (const one of planned) {
-      const { operations } = one;
-      const { projectId } = one.event;
-      one.own = this.people.id(projectId, operations.distinctId);
-      if (one.own === undefined) want(projectId, operations.distinctId, changesPersons(operations));
+    for (const plannedEvent of planned) {
+      const { operations } = plannedEvent;
+      const { projectId } = plannedEvent.event;
+      plannedEvent.own = this.people.id(projectId, operations.distinctId);
+      if (plannedEvent.own === undefined) want(projectId, operations.distinctId, changesPersons(operations));
       if (operations.merge === undefined) continue;
       const { otherId } = operations.merge;
       if (this.people.id(projectId, otherId) === undefined) want(projectId, otherId, true);

@@ -84,7 +84,7 @@ export class CachedSubjects implements SubjectReader {
     const ids = query.distinctIds.map((id) => this.idEntry(query, id));
     const groups = query.groups.map((group) => this.groupEntry(query, group));
     const isCached = <Item>(all: MaybePromise<Item>[]): all is Item[] =>
-      all.every((one) => !(one instanceof Promise));
+      all.every((value) => !(value instanceof Promise));
     if (isCached(ids) && isCached(groups)) return toSubject(query, ids, groups);
     return Promise.all([Promise.all(ids), Promise.all(groups)]).then(([idValues, groupValues]) =>
       toSubject(query, idValues, groupValues),

@@ -130,7 +130,7 @@ export class Certificates {
       return new Response(found ?? "Not found.\n", { status: found === undefined ? 404 : 200 });
     }
     // A Host header is untrusted: never redirect to another host.
-    const domain = domains.find((one) => one === hostname.toLowerCase()) ?? domains[0]!;
+    const domain = domains.find((domain) => domain === hostname.toLowerCase()) ?? domains[0]!;
     const port = httpsPort === 443 ? "" : `:${httpsPort}`;
     return new Response(null, {
       status: 308,

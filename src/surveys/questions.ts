@@ -30,7 +30,7 @@ export function readQuestions(sent: readonly Json[], appearance: JsonObject): Js
   if (sent.length < 1 || sent.length > questionsMax)
     fail("questions", `A survey has 1 to ${questionsMax} questions; this one has ${sent.length}.`);
   assertSize("questions", sent as Json);
-  const read = sent.map((one, at) => readQuestion(one, `questions.${at}`, sent.length));
+  const read = sent.map((item, at) => readQuestion(item, `questions.${at}`, sent.length));
   if (new Set(read.map(({ id }) => id)).size < read.length)
     fail("questions", "The `id` of each question must be unique.");
   if (appearance.shuffleQuestions === true && read.some(({ branching }) => isJsonObject(branching)))
@@ -95,12 +95,12 @@ function assertTexts(sent: JsonObject, field: string): void {
 /** Rules that posthog-js applies to the answer of an open question. */
 function assertValidation(rules: Json | undefined, field: string): void {
   if (rules === undefined || rules === null) return;
-  const isRule = (one: Json) =>
-    isJsonObject(one) &&
-    validations.includes(one.type as string) &&
-    Number.isInteger(one.value) &&
-    (one.value as number) >= 0 &&
-    (one.errorMessage === undefined || typeof one.errorMessage === "string");
+  const isRule = (rule: Json) =>
+    isJsonObject(rule) &&
+    validations.includes(rule.type as string) &&
+    Number.isInteger(rule.value) &&
+    (rule.value as number) >= 0 &&
+    (rule.errorMessage === undefined || typeof rule.errorMessage === "string");
   if (!isListOf(rules, isRule))
     fail(
       field,
@@ -113,7 +113,9 @@ function assertChoices(choices: Json | undefined, field: string): void {
     Array.isArray(choices) &&
     choices.length >= choicesMin &&
     choices.length <= choicesMax &&
-    choices.every((one) => typeof one === "string" && one.trim() !== "" && one.length <= textLengthMax);
+    choices.every(
+      (choice) => typeof choice === "string" && choice.trim() !== "" && choice.length <= textLengthMax,
+    );
   if (!isValid) fail(field, `Must be a list of ${choicesMin} to ${choicesMax} texts that are not empty.`);
 }
 
@@ -147,21 +149,22 @@ export function readConditions(sent: JsonObject): JsonObject {
   if (
     deviceTypes !== undefined &&
     deviceTypes !== null &&
-    !isListOf(deviceTypes, (one) => typeof one === "string")
+    !isListOf(deviceTypes, (device) => typeof device === "string")
   )
     fail("conditions.deviceTypes", "Must be a list of texts.");
   if (wait !== undefined && wait !== null && getWaitDays(sent) === undefined)
     fail("conditions.seenSurveyWaitPeriodInDays", `Must be an integer from 0 to ${waitDaysMax}.`);
   if (events !== undefined && events !== null) {
     const values = isJsonObject(events) ? (events.values ?? []) : undefined;
-    const isEvent = (one: Json) => isJsonObject(one) && typeof one.name === "string" && one.name !== "";
+    const isEvent = (event: Json) =>
+      isJsonObject(event) && typeof event.name === "string" && event.name !== "";
     if (values === undefined || !isListOf(values, isEvent))
       fail("conditions.events", "`values` must be a list of objects with `name`.");
   }
   return sent;
 }
 
-const isListOf = (sent: Json, test: (one: Json) => boolean) => Array.isArray(sent) && sent.every(test);
+const isListOf = (sent: Json, test: (item: Json) => boolean) => Array.isArray(sent) && sent.every(test);
 
 /** Days after any survey in which a person sees no other. */
 export function getWaitDays({ seenSurveyWaitPeriodInDays: days }: JsonObject): number | undefined {

@@ -63,7 +63,9 @@ export function getQuestions({ questions }: Survey): SurveyQuestion[] {
     const translations = Object.values(isJsonObject(question.translations) ? question.translations : {});
     const choices = textsIn(question.choices).map((choice, at) => [
       choice,
-      ...translations.flatMap((one) => (isJsonObject(one) ? (textsIn(one.choices)[at] ?? []) : [])),
+      ...translations.flatMap((translation) =>
+        isJsonObject(translation) ? (textsIn(translation.choices)[at] ?? []) : [],
+      ),
     ]);
     const scale = Number(question.scale ?? 0);
     return { id: String(question.id), index, kind: getKind(question), choices, ...getBounds(scale) };
@@ -186,7 +188,7 @@ function getRequest(
   return {
     ...wanted,
     surveyIds: surveys.map(({ id }) => id),
-    partialIds: surveys.filter((one) => one.enablePartialResponses).map(({ id }) => id),
+    partialIds: surveys.filter((survey) => survey.enablePartialResponses).map(({ id }) => id),
     start: from ?? (earliest - earlierMs) * 1_000,
     // Whole minutes, so that results are found in the cache.
     end: to === undefined ? Math.ceil((now.getTime() + 1) / minuteMs) * minuteMs * 1_000 : to + 1,

@@ -251,7 +251,7 @@ export function getMember(db: Reading, organizationId: string, id: string): Memb
     .innerJoin(user, eq(user.id, membership.userId))
     .where(eq(membership.organizationId, organizationId))
     .all();
-  const row = rows.find((one) => one.user.uuid === id || one.membership.id === id);
+  const row = rows.find((row) => row.user.uuid === id || row.membership.id === id);
   if (row === undefined) throw new NotFoundError();
   return { ...row.membership, user: row.user };
 }

@@ -215,7 +215,7 @@ export function ownerToSetUp(db: Reading): User | undefined {
   const [first] = listOrganizations(db);
   if (first === undefined) return undefined;
   const owners = listMembers(db, first.id).filter(
-    (one) => one.level >= membershipLevels.owner && one.user.isActive,
+    (member) => member.level >= membershipLevels.owner && member.user.isActive,
   );
   return owners.some(({ user: { id } }) => getPassword(db, id) !== undefined) ? undefined : owners[0]?.user;
 }

@@ -36,7 +36,7 @@ export async function localCopies(dataDir: string, keys = BackupKeys.none): Prom
 
 /** The last entry per lane in a backup. */
 export function getExtent(positions: readonly LanePosition[]): Cursors {
-  const lastSeq = (lane: Lane) => positions.find((one) => one.lane === lane)?.last_seq ?? 0;
+  const lastSeq = (lane: Lane) => positions.find((position) => position.lane === lane)?.last_seq ?? 0;
   return { realtime: lastSeq("realtime"), historical: lastSeq("historical") };
 }
 

@@ -305,7 +305,7 @@ function getChunks(events: readonly StorableEvent[]): StorableEvent[][] {
 
 /** Most UUIDs contain their time, and duplicates have the same: only parts of that time are read. */
 function getTimes(events: readonly EventIdentity[]): string {
-  const times = events.flatMap(({ uuid }) => uuidTime(uuid) ?? []).sort((one, other) => one - other);
+  const times = events.flatMap(({ uuid }) => uuidTime(uuid) ?? []).sort((a, b) => a - b);
   const ranges: [number, number][] = [];
   for (const time of times) {
     const range = ranges.at(-1);

@@ -256,10 +256,7 @@ async function recentUuids(connection: DuckDBConnection): Promise<RecentUuids> {
 
 /** By time, so that a time range touches few row groups, and parts of them. */
 function inOrder(events: readonly StorableEvent[]): StorableEvent[] {
-  return events.toSorted(
-    (one, other) =>
-      one.projectId - other.projectId || one.timeMicros - other.timeMicros || one.seq - other.seq,
-  );
+  return events.toSorted((a, b) => a.projectId - b.projectId || a.timeMicros - b.timeMicros || a.seq - b.seq);
 }
 
 /** Ten seconds: writing a row group may take a writer that long. */

@@ -65,7 +65,7 @@ function copy(embedded: string, path: string): void {
 
 /** Removes partial copies of killed processes. */
 function removeAbandoned(folder: string): void {
-  for (const name of readdirSync(folder).filter((one) => one.endsWith(temporaryEnding))) {
+  for (const name of readdirSync(folder).filter((value) => value.endsWith(temporaryEnding))) {
     const path = join(folder, name);
     const stats = statSync(path, { throwIfNoEntry: false });
     if (stats !== undefined && Date.now() - stats.mtimeMs > abandonedMs) rmSync(path, { force: true });

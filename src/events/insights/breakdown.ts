@@ -40,7 +40,7 @@ export function getBreakdown(store: PropertySql, query: JsonObject): Breakdown |
     parse,
     label: (value) =>
       parse(value)
-        .map((one) => (one === noValue ? "None" : one))
+        .map((value) => (value === noValue ? "None" : value))
         .join("::"),
   };
 }

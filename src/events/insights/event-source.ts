@@ -76,17 +76,17 @@ export async function rangeIn(
 }
 
 /** Conditions on an event `e` and its person `p` that select the events of a series. @throws {UnknownQueryError} */
-export function getConditions(store: PropertySql, one: JsonObject, query: JsonObject): string[] {
-  const event = typeof one.event === "string" && one.event !== "" ? one.event : null;
+export function getConditions(store: PropertySql, node: JsonObject, query: JsonObject): string[] {
+  const event = typeof node.event === "string" && node.event !== "" ? node.event : null;
   return [
     event === null ? "true" : `e.event = ${store.dialect.text(event)}`,
-    ...getFilters(one, query).map((filter) => eventFilterSql(store, filter)),
+    ...getFilters(node, query).map((filter) => eventFilterSql(store, filter)),
   ];
 }
 
 /** Display name of the events of a series. */
-export function eventName(one: JsonObject): string {
-  return typeof one.event === "string" && one.event !== "" ? one.event : "All events";
+export function eventName(node: JsonObject): string {
+  return typeof node.event === "string" && node.event !== "" ? node.event : "All events";
 }
 
 /**
@@ -121,7 +121,7 @@ export function readsPersons(query: JsonObject, series: readonly JsonObject[]): 
   const isOfPerson = ({ type }: JsonObject) => type === "person";
   const filter = isJsonObject(query.breakdownFilter) ? query.breakdownFilter : {};
   return (
-    series.some((one) => getFilters(one, query).some(isAboutPerson)) ||
+    series.some((node) => getFilters(node, query).some(isAboutPerson)) ||
     [...objectsIn(filter.breakdowns), { type: filter.breakdown_type ?? null }].some(isOfPerson)
   );
 }
@@ -214,8 +214,8 @@ async function earliestEvent(store: EventSql, { projectId, timezone, now }: Tren
 }
 
 /** The filters of a series; PostHog's UI hides `fixedProperties`. */
-function getFilters(one: JsonObject, query: JsonObject): JsonObject[] {
-  return [one.properties, one.fixedProperties, query.properties].flatMap(filtersIn);
+function getFilters(node: JsonObject, query: JsonObject): JsonObject[] {
+  return [node.properties, node.fixedProperties, query.properties].flatMap(filtersIn);
 }
 
 /** Filters are a list, or groups of lists joined by AND. @throws {UnknownQueryError} */

@@ -6,7 +6,7 @@ export const formulaLengthMax = 200;
 /** Computes a formula from the values of series, by their position. */
 export type Expression = (getAmount: (series: number) => number) => number;
 
-type Operation = (one: number, other: number) => number;
+type Operation = (a: number, b: number) => number;
 const sums: Record<string, Operation> = { "+": (a, b) => a + b, "-": (a, b) => a - b };
 const products: Record<string, Operation> = {
   "*": (a, b) => a * b,

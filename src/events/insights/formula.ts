@@ -22,8 +22,8 @@ export function formulasIn(query: JsonObject, seriesCount: number): Formula[] {
   const lists = [formulaNodes, formulas, [formula]].map((list) => (Array.isArray(list) ? list : []));
   const nodes = lists.map((list) =>
     list
-      .map((one) => (isJsonObject(one) ? one : { formula: one ?? null }))
-      .filter((one) => one.formula !== null && one.formula !== undefined && one.formula !== ""),
+      .map((item) => (isJsonObject(item) ? item : { formula: item ?? null }))
+      .filter((item) => item.formula !== null && item.formula !== undefined && item.formula !== ""),
   );
   const sent = nodes.find((list) => list.length > 0) ?? [];
   if (sent.length > formulasMax)
@@ -60,7 +60,7 @@ export function withFormulas(
   return formulas.flatMap((formula, order) =>
     [...byValue.values()]
       .map((group) => applied(formula, order, { group, hasBreakdown, isOnly: formulas.length === 1 }))
-      .sort((one, other) => getFigure(other) - getFigure(one)),
+      .sort((a, b) => getFigure(b) - getFigure(a)),
   );
 }
 

@@ -109,8 +109,8 @@ function partsMet(funnel: Funnel): string {
      )`;
 }
 
-const allSteps = (steps: readonly unknown[], one: (index: number) => string) =>
-  steps.map((_, index) => one(index)).join(" UNION ALL ");
+const allSteps = (steps: readonly unknown[], getStep: (index: number) => string) =>
+  steps.map((_, index) => getStep(index)).join(" UNION ALL ");
 
 /** Each path continues with the next step's first event after it, within the window. */
 function layer(dialect: SqlDialect, step: number, windowMicros: number): string {

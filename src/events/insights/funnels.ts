@@ -139,7 +139,7 @@ async function computeSteps(
     }),
   );
   if (breakdown === undefined) return series[0]!;
-  return series.sort((one, other) => Number(other[0]!.count) - Number(one[0]!.count));
+  return series.sort((a, b) => Number(b[0]!.count) - Number(a[0]!.count));
 }
 
 /** Number of users who reached a step, with average and median seconds since the previous step. */
@@ -202,7 +202,7 @@ async function computeTrends(
     if (breakdown !== undefined) result.breakdown_value = [value ?? ""];
     return { result, size: started.reduce((sum, count) => sum + count, 0) };
   });
-  return series.sort((one, other) => other.size - one.size).map(({ result }) => result);
+  return series.sort((a, b) => b.size - a.size).map(({ result }) => result);
 }
 
 /** Times to convert from one step to a later one, on each user's first completed path. */

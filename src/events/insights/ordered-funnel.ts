@@ -153,7 +153,7 @@ class Walk {
     if (tied.length === 0) this.take(moment, steps, value);
     else {
       tied.push({ steps, arrival: this.pendingArrival, value });
-      tied.sort((one, other) => one.arrival - other.arrival);
+      tied.sort((a, b) => a.arrival - b.arrival);
       for (const event of tied) this.take(moment, event.steps, event.value);
       tied.length = 0;
     }
@@ -220,9 +220,9 @@ export function withOthers(times: FunnelTimes, valuesMax: number, others: string
 }
 
 /** By UTF-8 bytes, like DuckDB; null last. */
-function compareStrings(one: string | null, other: string | null): number {
-  if (one === null || other === null) return Number(one === null) - Number(other === null);
-  return Buffer.compare(Buffer.from(one), Buffer.from(other));
+function compareStrings(a: string | null, b: string | null): number {
+  if (a === null || b === null) return Number(a === null) - Number(b === null);
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 
 /** Requires at least one time. */

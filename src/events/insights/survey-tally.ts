@@ -97,7 +97,7 @@ export function parseChoices(answer: string): string[] {
   try {
     const parsed: unknown = JSON.parse(answer);
     if (Array.isArray(parsed))
-      return parsed.map((one) => (typeof one === "string" ? one : JSON.stringify(one)));
+      return parsed.map((item) => (typeof item === "string" ? item : JSON.stringify(item)));
   } catch {}
   return [answer];
 }

@@ -124,7 +124,7 @@ function getRanking(
 ): string | undefined {
   if (formulas.length === 0 || breakdown === undefined) return undefined;
   const days = Math.max(0, ...series.map(({ math }) => getActiveDays(String(math), interval) ?? 0));
-  const any = series.map((one) => `(${getConditions(store, one, query).join(" AND ")})`);
+  const any = series.map((node) => `(${getConditions(store, node, query).join(" AND ")})`);
   return eventSource(store.dialect, request, days === 0 ? range : extendBack(range, interval, days), {
     columns: [`${breakdown.sql} AS value`],
     conditions: [`(${any.join(" OR ")})`],
@@ -341,16 +341,16 @@ interface Aggregate {
 const countOfEvents = "count(*)";
 
 /** The aggregate of a series: SQL for one event, and for a bucket of events. */
-function getAggregate(store: EventSql, one: JsonObject): Aggregate {
+function getAggregate(store: EventSql, node: JsonObject): Aggregate {
   const { dialect, eventProperties } = store;
-  const math = String(one.math ?? "total");
+  const math = String(node.math ?? "total");
   if (math === "total") return { output: countOfEvents, isSum: true };
   if (math === "dau" || isActiveUsers(math)) return { output: "count(DISTINCT who)", distinct: "who" };
   if (math === "unique_session") {
     const input = stringAt(dialect, eventProperties, "$session_id");
     return { input, output: "count(DISTINCT measured)", distinct: "measured" };
   }
-  const property = one.math_property;
+  const property = node.math_property;
   const summary = getSummary(dialect, math);
   if (summary === undefined || typeof property !== "string") {
     throw new UnknownQueryError(`The math ${JSON.stringify(math)} is not supported.`);

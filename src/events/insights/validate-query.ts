@@ -19,7 +19,7 @@ export function validateQuery(query: JsonObject): void {
   const isTrend = query.kind === "TrendsQuery";
   const rejected: [name: string, value: Json | undefined, isDefault?: Json][] = [
     ...series.map(({ kind }): [string, Json | undefined, Json] => ["series of kind", kind, "EventsNode"]),
-    ...series.map((one): [string, Json | undefined] => ["optionalInFunnel", one.optionalInFunnel]),
+    ...series.map((node): [string, Json | undefined] => ["optionalInFunnel", node.optionalInFunnel]),
     ["samplingFactor", query.samplingFactor, 1],
     ["aggregation_group_type_index", query.aggregation_group_type_index],
     ["conversionGoal", query.conversionGoal],
@@ -39,9 +39,9 @@ export function validateQuery(query: JsonObject): void {
     ["aggregationType", retention.aggregationType, "count"],
     ["breakdown_histogram_bin_count", breakdown.breakdown_histogram_bin_count],
     ["breakdown_normalize_url", breakdown.breakdown_normalize_url],
-    ...toList(breakdown.breakdowns).flatMap((one): [string, Json | undefined][] => [
-      ["histogram_bin_count", one.histogram_bin_count],
-      ["normalize_url", one.normalize_url],
+    ...toList(breakdown.breakdowns).flatMap((item): [string, Json | undefined][] => [
+      ["histogram_bin_count", item.histogram_bin_count],
+      ["normalize_url", item.normalize_url],
     ]),
     // The week start is supported next to `interval` only.
     ...[

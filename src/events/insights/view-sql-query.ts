@@ -79,7 +79,7 @@ export function readQuery(request: TrendsRequest, query: JsonObject): ViewQuery 
   return {
     request,
     query,
-    series: series.map((one) => readSeries(one, query)),
+    series: series.map((node) => readSeries(node, query)),
     interval: intervalIn(query),
     breakdowns: readBreakdowns(query),
     bounds: getBounds(request, query),
@@ -87,12 +87,12 @@ export function readQuery(request: TrendsRequest, query: JsonObject): ViewQuery 
   };
 }
 
-function readSeries(one: JsonObject, query: JsonObject): ViewSeries {
-  const math = typeof one.math === "string" && one.math !== "" ? one.math : "total";
-  const event = typeof one.event === "string" ? one.event : "";
-  const conditions = getSqlConditions(one, query);
+function readSeries(node: JsonObject, query: JsonObject): ViewSeries {
+  const math = typeof node.math === "string" && node.math !== "" ? node.math : "total";
+  const event = typeof node.event === "string" ? node.event : "";
+  const conditions = getSqlConditions(node, query);
   if (plainMaths.has(math) || isActiveUsers(math)) return { event, math, number: null, conditions };
-  const { math_property: name, math_property_type: type = "event_properties" } = one;
+  const { math_property: name, math_property_type: type = "event_properties" } = node;
   if (!numberMaths.test(math) || typeof name !== "string" || type !== "event_properties")
     throw new UnknownQueryError(`The math ${math} cannot be printed as SQL.`);
   const number = `try_cast(${stringAt(dialect, propertyColumn(viewSql, "event"), name)} AS DOUBLE)`;
@@ -100,8 +100,8 @@ function readSeries(one: JsonObject, query: JsonObject): ViewSeries {
 }
 
 /** Without `true` for all events. */
-const getSqlConditions = (one: JsonObject, query: JsonObject) =>
-  getConditions(viewSql, one, query).filter((condition) => condition !== "true");
+const getSqlConditions = (node: JsonObject, query: JsonObject) =>
+  getConditions(viewSql, node, query).filter((condition) => condition !== "true");
 
 /** The condition of an entity of retention. */
 export const entityCondition = (entity: Json | undefined, query: JsonObject) =>

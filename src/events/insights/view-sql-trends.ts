@@ -28,19 +28,19 @@ export function trendSql(view: ViewQuery): string {
   const formulas = formulasIn(query, series.length);
   if (formulas.length > 1) throw new UnknownQueryError("Several formulas cannot be printed as SQL.");
   const [formula] = formulas;
-  const selects = series.map((one, position) => {
-    const event = formula ? "" : one.event;
+  const selects = series.map((node, position) => {
+    const event = formula ? "" : node.event;
     const name =
       series.length > 1 || formula ? [`${quoted(`${getLetter(position)} ${event}`.trim())} AS series`] : [];
-    const days = getActiveDays(one.math, interval);
-    if (days !== undefined) return activeSql(view, one, { days, name });
+    const days = getActiveDays(node.math, interval);
+    if (days !== undefined) return activeSql(view, node, { days, name });
     const columns = [
       `${startOf(interval, localTime(request), request)} AS period`,
       ...name,
       ...breakdowns.map(({ name: property, sql }) => `${sql} AS ${identifier(property)}`),
-      `${measure(one)} AS value`,
+      `${measure(node)} AS value`,
     ];
-    return `SELECT ${columns.join(",\n  ")}\n${getEvents(view, one)}\nGROUP BY ALL`;
+    return `SELECT ${columns.join(",\n  ")}\n${getEvents(view, node)}\nGROUP BY ALL`;
   });
   const counted = selects.join("\nUNION ALL\n");
   return `${formula ? formulaSql(view, formula.text, counted) : counted}\nORDER BY ALL`;

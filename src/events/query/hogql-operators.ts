@@ -90,9 +90,7 @@ class Rewriter {
   protected edited(): string {
     let text = "";
     let from = 0;
-    for (const { start, end, text: inserted } of this.edits.toSorted(
-      (one, other) => one.start - other.start,
-    )) {
+    for (const { start, end, text: inserted } of this.edits.toSorted((a, b) => a.start - b.start)) {
       text += this.sql.slice(from, start) + inserted;
       from = end;
     }

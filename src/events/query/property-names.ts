@@ -22,8 +22,8 @@ export function withPropertyNames(node: Node, isColumn: boolean): void {
   const [, path] = (node.children ?? []) as Node[];
   // Several paths are a list of constants.
   const paths = path?.function_name === "list_value" ? (path.children as Node[]) : [path];
-  for (const one of paths) {
-    const written = withPropertyName(one);
+  for (const path of paths) {
+    const written = withPropertyName(path);
     if (isColumn && node.alias === "" && paths.length === 1 && written !== undefined) node.alias = written;
   }
 }

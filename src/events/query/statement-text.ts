@@ -132,7 +132,7 @@ function withArrowsBound(sql: string, tokens: readonly Token[]): string {
   if (opened.size === 0) return sql;
   let text = "";
   let from = 0;
-  for (const at of [...new Set([...opened.keys(), ...closed.keys()])].sort((one, other) => one - other)) {
+  for (const at of [...new Set([...opened.keys(), ...closed.keys()])].sort((a, b) => a - b)) {
     text += sql.slice(from, at) + ")".repeat(closed.get(at) ?? 0) + "(".repeat(opened.get(at) ?? 0);
     from = at;
   }

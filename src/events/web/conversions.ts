@@ -26,7 +26,7 @@ export function conversionGoalIn(
   if (goal === undefined || goal === null) return undefined;
   const { customEventName: event, goalName: name } = isJsonObject(goal) ? goal : {};
   if (typeof event === "string" && event !== "") return { event, path: null };
-  const saved = request.web?.goals.find((one) => one.name === name);
+  const saved = request.web?.goals.find((goal) => goal.name === name);
   if (saved !== undefined) return saved;
   if (typeof name === "string")
     throw new UnknownQueryError(`The project has no goal ${JSON.stringify(name)} in its web_goals.`);

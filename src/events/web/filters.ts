@@ -38,7 +38,7 @@ export function webFilterSql(store: EventSql, filter: JsonObject): string {
 
 /** The country of an event; estimated from its time zone for the countries in the filter. */
 function countryAmong({ dialect, eventProperties }: EventSql, { value }: JsonObject): string {
-  const wanted = (Array.isArray(value) ? value : [value]).filter((one) => typeof one === "string");
+  const wanted = (Array.isArray(value) ? value : [value]).filter((item) => typeof item === "string");
   const zone = stringAt(dialect, eventProperties, "$timezone");
   const cases = wanted.flatMap((country) => {
     const zones = getZones(country).map(dialect.text);

@@ -26,8 +26,7 @@ export async function computeWebGoals(
   const order = orderIn(query);
   const goals = request.web?.goals ?? [];
   const results = goals.length === 0 ? [] : await countGoals(store, web, goals);
-  if (order !== undefined)
-    results.sort((one, other) => order.sign * (one[order.column][0] - other[order.column][0]));
+  if (order !== undefined) results.sort((a, b) => order.sign * (a[order.column][0] - b[order.column][0]));
   return {
     columns: columns.map((name) => `context.columns.${name}`),
     results,

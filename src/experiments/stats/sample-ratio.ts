@@ -28,8 +28,11 @@ export function testSampleRatio(periods: readonly ExposurePeriod[]): SampleRatio
   let persons = 0;
   for (const { observed, weights } of periods) {
     const total = observed.reduce((sum, count) => sum + count, 0);
-    const weight = weights.reduce((sum, one) => sum + one, 0);
-    const used = weights.map((one, index) => ({ expected: (total * one) / weight, count: observed[index]! }));
+    const weight = weights.reduce((sum, weight) => sum + weight, 0);
+    const used = weights.map((item, index) => ({
+      expected: (total * item) / weight,
+      count: observed[index]!,
+    }));
     const tested = used.filter(({ expected }) => expected > 0);
     if (total === 0 || tested.length < 2) continue;
     if (tested.some(({ expected }) => expected < expectedMin)) continue;

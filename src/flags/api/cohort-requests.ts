@@ -99,8 +99,8 @@ function getOriginal({ name, description, filters, isStatic, deleted, groups, qu
   return { name, description, filters, is_static: isStatic, deleted, groups, query };
 }
 
-const isSame = (one: JsonObject, other: JsonObject, name: string) =>
-  Bun.deepEquals(one[name] ?? null, other[name] ?? null);
+const isSame = (item: JsonObject, other: JsonObject, name: string) =>
+  Bun.deepEquals(item[name] ?? null, other[name] ?? null);
 
 class RolledBackError extends Error {}
 

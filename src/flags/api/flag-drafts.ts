@@ -172,7 +172,7 @@ export async function getBlastRadius(
       .map((group, index) => ({ group, index }))
       .filter(({ group }) => getType(group) === type);
     const part = { ...filters, groups: own.map(({ group }) => group as Json) };
-    const question = parseBlastRadius({ filters: part, key, group_type_index: type }, (one) => one);
+    const question = parseBlastRadius({ filters: part, key, group_type_index: type }, (item) => item);
     const {
       total,
       matching,
@@ -185,7 +185,7 @@ export async function getBlastRadius(
       sets.push({ index, group_type_index: type, total, ...counted[position]!, variant });
     }
   }
-  sets.sort((one, other) => one.index - other.index);
+  sets.sort((a, b) => a.index - b.index);
   return { populations, sets, variants: countVariants(filters, populations, sets) };
 }
 

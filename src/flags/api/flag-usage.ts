@@ -69,7 +69,7 @@ export async function countFlagCalls(
       .from(flag)
       .where(and(eq(flag.projectId, project.id), inArray(flag.id, [...ids])))
       .all()
-      .map((one) => [one.id, one]),
+      .map((item) => [item.id, item]),
   );
   const known = ids.flatMap((id) => found.get(id) ?? []);
   const calls = await deps.personCounter.flagCalls({
@@ -87,7 +87,7 @@ export async function countFlagCalls(
         total: counts.reduce((sum, count) => sum + count, 0),
         counts,
       }))
-      .sort((one, other) => other.total - one.total);
+      .sort((a, b) => b.total - a.total);
     const total = values.reduce((sum, value) => sum + value.total, 0);
     return { id, key, last_called_at: toApiTimeOrNull(lastCalledAt), total, values };
   });

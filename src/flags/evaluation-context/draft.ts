@@ -97,11 +97,11 @@ async function explainEach(
 
 /** The flag and its dependencies, instead of thousands of others. */
 function withDependencies(flag: FlagDefinition, { definitions }: ProjectFlags): FlagDefinition[] {
-  const byId = new Map(definitions.map((one) => [one.id, one]));
+  const byId = new Map(definitions.map((definition) => [definition.id, definition]));
   const found = new Map([[flag.id, flag]]);
   // Iterating a growing map also visits added entries.
-  for (const one of found.values()) {
-    for (const id of dependencyIds(one.filters)) {
+  for (const flagDefinition of found.values()) {
+    for (const id of dependencyIds(flagDefinition.filters)) {
       const needed = byId.get(id);
       if (needed !== undefined && !found.has(id)) found.set(id, needed);
     }

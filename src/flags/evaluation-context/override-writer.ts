@@ -167,8 +167,8 @@ function joined(before: readonly string[] | undefined, added: readonly string[])
 }
 
 /** Joined lists only grow. */
-function isSameSize(one: OverridesToStore, other: OverridesToStore): boolean {
-  return one.distinctIds.length === other.distinctIds.length && one.flagKeys.length === other.flagKeys.length;
+function isSameSize(a: OverridesToStore, b: OverridesToStore): boolean {
+  return a.distinctIds.length === b.distinctIds.length && a.flagKeys.length === b.flagKeys.length;
 }
 
 function getKey(projectId: number, distinctId: string): string {

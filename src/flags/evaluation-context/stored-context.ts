@@ -140,7 +140,7 @@ function wantedGroups(set: FlagSet, { groups, groupProperties }: EvaluationConte
           : formatNumber(sentKey);
     if (key === undefined) continue;
     const sent = getOwnProperty(groupProperties, name);
-    if (isJsonObject(sent) && [...keys].every((one) => Object.hasOwn(sent, one))) continue;
+    if (isJsonObject(sent) && [...keys].every((key) => Object.hasOwn(sent, key))) continue;
     wanted.push({ typeIndex, key, name });
   }
   return wanted;

@@ -103,7 +103,7 @@ function toDraft(filters: JsonObject, requestedType: number | null): Omit<BlastR
   }));
   if (
     groupTypeIndex !== null &&
-    !sets.every((set) => set.filters.every((one) => isAboutGroup(one, groupTypeIndex)))
+    !sets.every((set) => set.filters.every((filter) => isAboutGroup(filter, groupTypeIndex)))
   ) {
     throw flagInvalid("Invalid group type index for feature flag condition.");
   }

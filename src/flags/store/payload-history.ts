@@ -148,7 +148,7 @@ function addSecret(payload: Json, secrets: Set<string>): void {
 /** Replaces every payload in a text. */
 function redactor(secrets: ReadonlySet<string>): (text: string) => string {
   // The longest first: one may contain another.
-  const sorted = [...secrets].sort((one, other) => other.length - one.length);
+  const sorted = [...secrets].sort((a, b) => b.length - a.length);
   return (text) => sorted.reduce((shown, secret) => shown.replaceAll(secret, () => placeholder), text);
 }
 

@@ -167,7 +167,7 @@ export interface ImportUploadDeps {
 
 export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
   const { uploads } = deps;
-  const one = { 200: { description: "The import.", schema: ImportBody, example: exampleImport } };
+  const responses = { 200: { description: "The import.", schema: ImportBody, example: exampleImport } };
   /** Read-only users can neither load past events nor see the contents of a file. */
   const adminRoute = (method: Method, path: string, spec: RouteSpec<ProjectCall>) =>
     projectRoute(method, `/imports${path}`, method === "GET" ? "event:read" : "event:write", {
@@ -229,7 +229,7 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
         "resend an interrupted part.",
       tag: tagName,
       query: object({ offset: int({ description: "Bytes before this part.", minimum: 0 }) }),
-      answers: { ...one, ...rejections },
+      answers: { ...responses, ...rejections },
       handle: async (call) => {
         const run = getRun(call);
         const written = call.query.get("offset") ?? "";
@@ -244,7 +244,7 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
       summary: "Cancel an import",
       description: "Loaded events are kept; `start/` resumes.",
       tag: tagName,
-      answers: { ...one, ...rejections },
+      answers: { ...responses, ...rejections },
       handle: async (call) => {
         const run = getRun(call);
         await uploads.cancel(run);
@@ -293,7 +293,7 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
       }),
       isPartial: true,
       bodyExample: { max_rejects: 50_000 },
-      answers: { ...one, ...rejections },
+      answers: { ...responses, ...rejections },
       handle: (call) => {
         checkAdmin(deps, { user: call.user, organization: { id: call.project.organizationId } });
         try {

@@ -162,6 +162,6 @@ function addMissing(
   }
 }
 
-function isEqual(one: Json, other: Json): boolean {
-  return one === other || JSON.stringify(one) === JSON.stringify(other);
+function isEqual(a: Json, b: Json): boolean {
+  return a === b || JSON.stringify(a) === JSON.stringify(b);
 }

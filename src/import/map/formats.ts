@@ -329,10 +329,7 @@ export function nearestFormats(record: JsonObject, count: number): NearFormat[] 
   });
   // With equally many members the general format is the nearest.
   const isGeneral = ({ format }: NearFormat) => (format === "events" ? 1 : 0);
-  near.sort(
-    (one, other) =>
-      other.share - one.share || isGeneral(other) - isGeneral(one) || one.lacks.length - other.lacks.length,
-  );
+  near.sort((a, b) => b.share - a.share || isGeneral(b) - isGeneral(a) || a.lacks.length - b.lacks.length);
   return near.slice(0, count).map(({ format, lacks }) => ({ format, lacks }));
 }
 

@@ -149,7 +149,7 @@ function getElements(value: Json | undefined): Json | undefined {
 function getChain(elements: readonly Json[]): string | undefined {
   const listed = elements.filter(isJsonObject);
   const ordered = listed.every((element) => typeof element.order === "number")
-    ? listed.toSorted((one, other) => (one.order as number) - (other.order as number))
+    ? listed.toSorted((a, b) => (a.order as number) - (b.order as number))
     : listed;
   return ordered.length === 0 ? undefined : ordered.map(serializeElement).join(";");
 }

@@ -189,7 +189,7 @@ async function* zipContents(
     if (doOverlap(entries)) throw new UnreadableFileError(`${name} is a zip archive whose members overlap.`);
     if (entries.some(({ fileName }) => fileName === officeMark))
       throw new UnreadableFileError(`${name} is an Office document: save its sheet as CSV first.`);
-    entries.sort((one, other) => compareNames(one.fileName, other.fileName));
+    entries.sort((a, b) => compareNames(a.fileName, b.fileName));
     for (const entry of entries) {
       const member = `${name}/${entry.fileName}`;
       if (entry.isEncrypted()) throw new UnreadableFileError(`${member} is encrypted.`);
@@ -225,7 +225,7 @@ function doOverlap(entries: readonly yauzl.Entry[]): boolean {
       start,
       end: start + localHeaderBytes + compressedSize,
     }))
-    .sort((one, other) => one.start - other.start);
+    .sort((a, b) => a.start - b.start);
   return positions.some(({ start }, at) => at > 0 && start < positions[at - 1]!.end);
 }
 

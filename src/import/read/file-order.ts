@@ -10,10 +10,6 @@ const repeatsOthers = (name: string) =>
   /(?:^|[/\\])(?:all_events|tracks)(?:[_.-]?\d[^/\\]*)?(?:\.[^/\\]*)?(?:[/\\][^/\\]*)?$/i.test(name);
 
 /** The order in which files, and contents of a zip archive, are read. */
-export function compareNames(one: string, other: string): number {
-  return (
-    Number(repeatsOthers(one)) - Number(repeatsOthers(other)) ||
-    byName.compare(one, other) ||
-    (one < other ? -1 : 1)
-  );
+export function compareNames(a: string, b: string): number {
+  return Number(repeatsOthers(a)) - Number(repeatsOthers(b)) || byName.compare(a, b) || (a < b ? -1 : 1);
 }

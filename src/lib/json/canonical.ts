@@ -16,11 +16,11 @@ export function canonicalJson(value: unknown): string {
 }
 
 /** Whether two strings are the same value: object members have no order. */
-export function isSameJson(one: string, other: string): boolean {
-  if (one === other) return true;
-  const first = one.charCodeAt(0);
-  if (first !== other.charCodeAt(0) || (first !== openBrace && first !== openBracket)) return false;
-  return Bun.deepEquals(parseExactJson(one), parseExactJson(other), true);
+export function isSameJson(a: string, b: string): boolean {
+  if (a === b) return true;
+  const first = a.charCodeAt(0);
+  if (first !== b.charCodeAt(0) || (first !== openBrace && first !== openBracket)) return false;
+  return Bun.deepEquals(parseExactJson(a), parseExactJson(b), true);
 }
 
 /** JSON without escaped lone surrogates, which other JSON parsers reject. */

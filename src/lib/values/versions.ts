@@ -58,10 +58,10 @@ function readVersion(text: string): Version | undefined {
 /** Negative when `a` is older, 0 when they are equal. */
 export function compareVersions(a: Version, b: Version): number {
   for (let index = 0; index < 3; index += 1) {
-    const one = a.main[index]!;
+    const part = a.main[index]!;
     const other = b.main[index]!;
-    if (one < other) return -1;
-    if (one > other) return 1;
+    if (part < other) return -1;
+    if (part > other) return 1;
   }
   return a.release.comparePre(b.release);
 }

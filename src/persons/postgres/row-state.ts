@@ -121,11 +121,11 @@ export class RowState {
       else if (!this.sought.has(key)) wanted.set(key, { projectId, id, isChanging });
       this.sought.add(key);
     };
-    for (const one of planned) {
-      const { operations } = one;
-      const { projectId } = one.event;
-      one.own = this.people.id(projectId, operations.distinctId);
-      if (one.own === undefined) want(projectId, operations.distinctId, changesPersons(operations));
+    for (const plannedEvent of planned) {
+      const { operations } = plannedEvent;
+      const { projectId } = plannedEvent.event;
+      plannedEvent.own = this.people.id(projectId, operations.distinctId);
+      if (plannedEvent.own === undefined) want(projectId, operations.distinctId, changesPersons(operations));
       if (operations.merge === undefined) continue;
       const { otherId } = operations.merge;
       if (this.people.id(projectId, otherId) === undefined) want(projectId, otherId, true);

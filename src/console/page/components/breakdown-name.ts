@@ -11,7 +11,7 @@ export const isNone = (value: unknown): boolean => value === noValue || value ==
 /** The name of a value, or of the values of several properties. */
 export function breakdownName(value: unknown): string {
   if (Array.isArray(value)) {
-    return value.every((one) => one === otherValues) ? w.otherValues : value.map(breakdownName).join(" · ");
+    return value.every((item) => item === otherValues) ? w.otherValues : value.map(breakdownName).join(" · ");
   }
   if (value === otherValues) return w.otherValues;
   return isNone(value) ? w.noValue : String(value);

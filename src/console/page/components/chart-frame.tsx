@@ -85,10 +85,10 @@ export function FigureTable({
       {names.map((name, place) => (
         <tr key={place}>
           <th scope="row">{name}</th>
-          {series.map((one, index) => {
-            const value = one.values[place] ?? 0;
+          {series.map((line, index) => {
+            const value = line.values[place] ?? 0;
             return (
-              <td key={one.name}>
+              <td key={line.name}>
                 {onPick && value !== 0 ? (
                   <button type="button" class="figure" onClick={() => onPick(place, index)}>
                     {decimal(value)}

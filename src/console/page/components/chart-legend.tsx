@@ -20,11 +20,11 @@ export function Legend({
   onHide: (hidden: ReadonlySet<string>) => void;
 }) {
   // The previous period has the color of its series, and no entry.
-  const current = series.flatMap((one, index) => (one.sameAs === undefined ? [{ one, index }] : []));
+  const current = series.flatMap((line, index) => (line.sameAs === undefined ? [{ one: line, index }] : []));
   const getSum = ({ values }: ChartSeries) => values.reduce((sum, value) => sum + value, 0);
-  const getChange = (index: number, one: ChartSeries) => {
+  const getChange = (index: number, line: ChartSeries) => {
     const before = series.find(({ sameAs }) => sameAs === index);
-    return before === undefined || !hasTotals ? undefined : change(getSum(one), getSum(before));
+    return before === undefined || !hasTotals ? undefined : change(getSum(line), getSum(before));
   };
   const toggle = (name: string) => {
     const next = new Set(hidden);

@@ -30,10 +30,10 @@ export function ChartTooltip({
   const position = Math.min(current, last);
   const linesAt = (at: number) =>
     series
-      .flatMap((one, index) => {
-        if (one.sameAs !== undefined || !isShown(one)) return [];
+      .flatMap((line, index) => {
+        if (line.sameAs !== undefined || !isShown(line)) return [];
         const before = series.find(({ sameAs }) => sameAs === index);
-        return [{ index, name: one.name, value: one.values[at] ?? 0, before }];
+        return [{ index, name: line.name, value: line.values[at] ?? 0, before }];
       })
       .sort((a, b) => b.value - a.value)
       .slice(0, rowsMax);

@@ -160,7 +160,7 @@ function downloadFigures(
 ): void {
   const columns = [rowTitle, ...series.map(({ name }) => name)];
   const rows = names.map((name, position) => ({
-    ...Object.fromEntries(series.map((one) => [one.name, one.values[position] ?? 0])),
+    ...Object.fromEntries(series.map((line) => [line.name, line.values[position] ?? 0])),
     [rowTitle]: name,
   }));
   download(`${label}.csv`, toCsv(columns, rows));

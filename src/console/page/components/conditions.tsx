@@ -145,9 +145,9 @@ function ConditionLine({
   const withOperator = (next: Operator): Condition => {
     const isList = listOperators.has(next);
     const { value } = condition;
-    const one = Array.isArray(value) ? (value[0] ?? "") : (value ?? "");
+    const single = Array.isArray(value) ? (value[0] ?? "") : (value ?? "");
     const many = Array.isArray(value) ? value : value === undefined || value === "" ? [] : [String(value)];
-    const sent = valuelessOperators.has(next) ? next : isList ? many : one;
+    const sent = valuelessOperators.has(next) ? next : isList ? many : single;
     return { ...condition, operator: next, value: kind === "cohort" || kind === "flag" ? value : sent };
   };
   const isUnfinished = problem === w.keyMissing || problem === w.valueMissing;

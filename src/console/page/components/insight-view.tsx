@@ -125,7 +125,7 @@ function Trend({
   };
   const getKey = (result: TrendResult) => JSON.stringify([getOrder(result), result.breakdown_value]);
   const series = [...current, ...previous].map((result) => {
-    const sameAs = current.findIndex((one) => getKey(one) === getKey(result));
+    const sameAs = current.findIndex((trendResult) => getKey(trendResult) === getKey(result));
     const isBefore = previous.includes(result);
     return {
       name: isBefore ? w.nameBefore(getName(result)) : getName(result),

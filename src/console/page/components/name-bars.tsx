@@ -23,11 +23,11 @@ export function NameBars({
       <table class="funnel name-bars" aria-label={label}>
         <tbody>
           {names.slice(0, rowsMax).map((name, position) =>
-            series.map((one, index) => {
-              const value = one.values[position] ?? 0;
+            series.map((line, index) => {
+              const value = line.values[position] ?? 0;
               return (
-                <tr key={`${position} ${one.name}`}>
-                  <th scope="row">{series.length === 1 ? name : `${name} · ${one.name}`}</th>
+                <tr key={`${position} ${line.name}`}>
+                  <th scope="row">{series.length === 1 ? name : `${name} · ${line.name}`}</th>
                   <td class="funnel-bar">
                     <span
                       class={seriesClass(index)}

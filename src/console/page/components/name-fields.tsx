@@ -48,7 +48,7 @@ function useEventOptions(): { options: ComboOption[]; load: () => void } {
     (signal) => request(inProject("query/"), { method: "POST", body: { query: volumeStatement }, signal }),
   );
   const volumes = new Map(data?.rows.map(({ event, n }) => [event, n]));
-  const all = names.toSorted((one, other) => (volumes.get(other) ?? 0) - (volumes.get(one) ?? 0));
+  const all = names.toSorted((a, b) => (volumes.get(b) ?? 0) - (volumes.get(a) ?? 0));
   const options = [
     ...recentOptions("events", names),
     ...all.map((value) => {

@@ -55,7 +55,7 @@ export function Palette({ onClose, onHelp }: { onClose: () => void; onHelp: () =
   const wanted = text.trim();
   const entries: Entry[] = search
     ? [...search.recentEntries(wanted, actions), ...found, ...search.fixedEntries(wanted, actions)].filter(
-        ({ id: own }, index, all) => all.findIndex((one) => one.id === own) === index,
+        ({ id: own }, index, all) => all.findIndex((entry) => entry.id === own) === index,
       )
     : [];
   const chosen = Math.min(position, entries.length - 1);

@@ -73,10 +73,11 @@ export function Button(props: ButtonProps) {
 /** For a button that removes itself and its item: keyboard focus moves to a neighbor. */
 export function keepFocusNear(button: HTMLElement): void {
   const around: HTMLElement[] = [];
-  for (let one = button.parentElement; one; one = one.parentElement) around.push(one);
+  for (let ancestor = button.parentElement; ancestor; ancestor = ancestor.parentElement)
+    around.push(ancestor);
   requestAnimationFrame(() => {
     if (button.isConnected || document.activeElement !== document.body) return;
-    const near = around.find((one) => one.isConnected);
+    const near = around.find((element) => element.isConnected);
     // Another page sets its own focus.
     if (!near?.closest("section, fieldset, form")) return;
     [...near.querySelectorAll<HTMLElement>("button, input, select")].at(-1)?.focus();

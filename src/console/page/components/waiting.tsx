@@ -22,10 +22,10 @@ export function Waiting({ round }: { round: number }) {
   const all = found.data?.results ?? [];
   if (all.length === 0) return null;
   const keys = new Map(
-    all.map((one) =>
-      one.flag_id === null
-        ? [`cohorts/${one.cohort_id}`, one.cohort_name]
-        : [`flags/${one.flag_id}`, one.flag_key],
+    all.map((item) =>
+      item.flag_id === null
+        ? [`cohorts/${item.cohort_id}`, item.cohort_name]
+        : [`flags/${item.flag_id}`, item.flag_key],
     ),
   );
   return (

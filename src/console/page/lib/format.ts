@@ -39,7 +39,7 @@ const timeStyle = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourC
 /** "14 Nov", with the year "14 Nov 2026": the only date format. */
 function dayIn(timezone: string, at: string | number | Date, withYear: boolean): string {
   const parts = inZone(timezone, { ...dayStyle, year: "numeric" }).formatToParts(new Date(at));
-  const part = (type: Intl.DateTimeFormatPartTypes) => parts.find((one) => one.type === type)!.value;
+  const part = (type: Intl.DateTimeFormatPartTypes) => parts.find((part) => part.type === type)!.value;
   return `${part("day")} ${part("month")}${withYear ? ` ${part("year")}` : ""}`;
 }
 const timeIn = (timezone: string, at: string | number | Date) =>

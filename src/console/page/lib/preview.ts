@@ -48,9 +48,7 @@ function fromJson(text: string, isCut: boolean): Preview | undefined {
 function fromTable(text: string, isCut: boolean): Preview | undefined {
   const head = text.split("\n", 1)[0]!;
   const delimiters = [",", "\t", ";"];
-  const [delimiter = ","] = delimiters.toSorted(
-    (one, other) => head.split(other).length - head.split(one).length,
-  );
+  const [delimiter = ","] = delimiters.toSorted((a, b) => head.split(b).length - head.split(a).length);
   const records = parseTable(text, delimiter, previewRowsMax + 2);
   // The last record may be truncated.
   const complete = isCut && records.length < previewRowsMax + 2 ? records.slice(0, -1) : records;

@@ -18,11 +18,10 @@ export interface Rect {
 
 export type Direction = "left" | "right" | "up" | "down";
 
-const isOverlapping = (one: Rect, other: Rect) => one.x < other.x + other.w && other.x < one.x + one.w;
+const isOverlapping = (a: Rect, b: Rect) => a.x < b.x + b.w && b.x < a.x + a.w;
 
 /** By row, then by column: the order in which tiles are read. */
-const inReadingOrder = (rects: readonly Rect[]): Rect[] =>
-  rects.toSorted((one, other) => one.y - other.y || one.x - other.x);
+const inReadingOrder = (rects: readonly Rect[]): Rect[] => rects.toSorted((a, b) => a.y - b.y || a.x - b.x);
 
 const clamp = (value: number, from: number, to: number) => Math.min(to, Math.max(from, value));
 
@@ -119,5 +118,5 @@ export function resize(rects: readonly Rect[], id: number, w: number, h: number)
 }
 
 /** Whether both arrangements are the same. */
-export const isSameLayout = (one: readonly Rect[], other: readonly Rect[]): boolean =>
-  JSON.stringify(inReadingOrder(one)) === JSON.stringify(inReadingOrder(other));
+export const isSameLayout = (a: readonly Rect[], b: readonly Rect[]): boolean =>
+  JSON.stringify(inReadingOrder(a)) === JSON.stringify(inReadingOrder(b));

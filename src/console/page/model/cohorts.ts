@@ -23,7 +23,7 @@ interface ConditionGroup {
 export function plainGroups({ properties: top }: CohortFilters): Condition[][] | undefined {
   const groups = top?.values ?? [];
   // One group without a list around it.
-  if (top?.type === "AND" && groups.some((one) => !("values" in one)))
+  if (top?.type === "AND" && groups.some((group) => !("values" in group)))
     return plainGroups({ properties: { type: "OR", values: [top as ConditionGroup] } });
   if (top?.type === "AND" && groups.length > 1) return undefined;
   const plain: Condition[][] = [];
@@ -31,8 +31,8 @@ export function plainGroups({ properties: top }: CohortFilters): Condition[][] |
     const values = (group as ConditionGroup).values;
     if (!Array.isArray(values) || (group.type === "OR" && values.length > 1)) return undefined;
     const isPlain = values.every(
-      (one) =>
-        !("values" in one) && ["person", "cohort"].includes(String((one as Condition).type ?? "person")),
+      (value) =>
+        !("values" in value) && ["person", "cohort"].includes(String((value as Condition).type ?? "person")),
     );
     if (!isPlain) return undefined;
     plain.push(values as Condition[]);

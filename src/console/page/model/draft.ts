@@ -245,8 +245,8 @@ function named(names: Record<string, string>, name: string): string {
 }
 
 /** Whether two values are equal as JSON, ignoring member order. */
-export function isSame(one: unknown, other: unknown): boolean {
-  return canonical(one) === canonical(other);
+export function isSame(a: unknown, b: unknown): boolean {
+  return canonical(a) === canonical(b);
 }
 
 function canonical(value: unknown): string {

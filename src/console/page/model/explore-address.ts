@@ -33,7 +33,7 @@ function mathToText({ math, math_property: property }: Series): string {
 
 function mathFromText(text: string): Pick<Series, "math" | "math_property"> {
   const [name = "", ...rest] = text.split(":");
-  const math = Object.keys(mathNames).find((one) => mathNames[one] === name) ?? name;
+  const math = Object.keys(mathNames).find((key) => mathNames[key] === name) ?? name;
   return { math: math || "total", ...(rest.length > 0 ? { math_property: rest.join(":") } : {}) };
 }
 
@@ -49,7 +49,7 @@ export function toShortForm(question: InsightDraft): string {
     for (const { event } of series) parts.push(["e", event]);
   }
   if (series.some(({ math, math_property: property }) => math !== "total" || property)) {
-    for (const one of series) parts.push(["m", mathToText(one)]);
+    for (const node of series) parts.push(["m", mathToText(node)]);
   }
   for (const [key, name] of Object.entries(keys)) {
     const value = question[name];

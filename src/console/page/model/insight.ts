@@ -204,7 +204,7 @@ export function kindOfQuery(query: Query): ShownKind | "sql" | undefined {
 function formulasOfQuery({ formula, formulas, formulaNodes }: Record<string, unknown>): string[] {
   const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
   const nodes = list(formulaNodes).map((node) => (node as { formula?: unknown }).formula);
-  const sent = [nodes, list(formulas), [formula]].map((all) => all.filter((one) => one).map(String));
+  const sent = [nodes, list(formulas), [formula]].map((all) => all.filter((item) => item).map(String));
   return sent.find((all) => all.length > 0) ?? [];
 }
 

@@ -64,7 +64,7 @@ export function useLive(filter: { event?: string; distinct_id?: string }, isPaus
       }
       if (!isDirty && before === arrivals.length) return;
       isDirty = false;
-      const total = arrivals.reduce((sum, one) => sum + one.count, 0);
+      const total = arrivals.reduce((sum, arrival) => sum + arrival.count, 0);
       setLive({
         rows: retained.rows,
         notShown: retained.notShown,

@@ -126,7 +126,7 @@ export const readFigures = (view: View, signal: AbortSignal): Promise<Figures> =
 
 export function getFigures({ results }: OverviewAnswer): Figures {
   const pair = (key: string): Pair => {
-    const found = results.find((one) => one.key === key);
+    const found = results.find((result) => result.key === key);
     return [found?.value ?? null, found?.previous ?? null];
   };
   const views = pair("views");

@@ -10,12 +10,12 @@ const offeredTags =
   "ar bg bn ca cs da de el en es et fa fi fr gu he hi hr hu id it ja kn ko lt lv ml mr ms nb nl pl pt pt-BR ro ru sk sl sr sv sw ta te th tr uk ur vi zh zh-TW";
 
 const byName = (tags: readonly string[]) =>
-  tags.toSorted((one, other) => languageName(one).localeCompare(languageName(other)));
+  tags.toSorted((a, b) => languageName(a).localeCompare(languageName(b)));
 
 /** Languages of a survey: those of its own texts and of its questions. */
 export function getLanguages({ translations, questions }: SurveyDraft): string[] {
   const all = [translations, ...questions.map((question) => question.translations)];
-  return byName([...new Set(all.flatMap((one) => Object.keys(one ?? {})))]);
+  return byName([...new Set(all.flatMap((item) => Object.keys(item ?? {})))]);
 }
 
 export function getMissingLanguages(draft: SurveyDraft): string[] {
@@ -34,7 +34,7 @@ export function withText<Of extends Translated>(
   text: unknown,
 ): Of {
   const { [name]: _, ...others } = getTranslation(translated, language);
-  const isEmpty = Array.isArray(text) ? text.every((one) => one === "") : text === "";
+  const isEmpty = Array.isArray(text) ? text.every((item) => item === "") : text === "";
   return {
     ...translated,
     translations: { ...translated.translations, [language]: isEmpty ? others : { ...others, [name]: text } },

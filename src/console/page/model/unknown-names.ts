@@ -21,7 +21,7 @@ export function unknownNames(
   const keys = [
     ...(kind === "retention" || kind === "lifecycle" ? [] : getBreakdowns(question)),
     ...series.map(({ math_property: property }) => property ?? ""),
-    ...[...properties, ...series.flatMap((one) => one.properties ?? [])]
+    ...[...properties, ...series.flatMap((node) => node.properties ?? [])]
       .filter(({ type }) => type === "event")
       .map(({ key }) => key),
   ];
@@ -39,14 +39,16 @@ export function withName(question: InsightDraft, { kind, name }: UnknownName, me
   const event = (sent: string) => (kind === "event" && sent === name ? meant : sent);
   const property = (sent: string) => (kind === "property" && sent === name ? meant : sent);
   const filters = (conditions: InsightDraft["properties"]) =>
-    conditions.map((one) => (one.type === "event" ? { ...one, key: property(one.key) } : one));
+    conditions.map((condition) =>
+      condition.type === "event" ? { ...condition, key: property(condition.key) } : condition,
+    );
   return {
     ...question,
-    series: question.series.map((one) => ({
-      ...one,
-      event: event(one.event),
-      ...(one.math_property ? { math_property: property(one.math_property) } : {}),
-      ...(one.properties ? { properties: filters(one.properties) } : {}),
+    series: question.series.map((node) => ({
+      ...node,
+      event: event(node.event),
+      ...(node.math_property ? { math_property: property(node.math_property) } : {}),
+      ...(node.properties ? { properties: filters(node.properties) } : {}),
     })),
     properties: filters(question.properties),
     breakdown: property(question.breakdown),
@@ -73,15 +75,15 @@ export function closest(name: string, known: readonly string[]): string | undefi
 }
 
 /** Edit distance between two strings, counting a swap of neighbors as one edit; at most `limit`. */
-function distance(one: string, other: string, limit: number): number {
-  if (Math.abs(one.length - other.length) >= limit) return limit;
+function distance(value: string, other: string, limit: number): number {
+  if (Math.abs(value.length - other.length) >= limit) return limit;
   let above: number[] = [];
   let row = Array.from({ length: other.length + 1 }, (_, index) => index);
-  for (let i = 1; i <= one.length; i++) {
+  for (let i = 1; i <= value.length; i++) {
     const next = [i];
     for (let j = 1; j <= other.length; j++) {
-      const replaced = row[j - 1]! + (one[i - 1] === other[j - 1] ? 0 : 1);
-      const isSwap = i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1];
+      const replaced = row[j - 1]! + (value[i - 1] === other[j - 1] ? 0 : 1);
+      const isSwap = i > 1 && j > 1 && value[i - 1] === other[j - 2] && value[i - 2] === other[j - 1];
       next.push(Math.min(replaced, row[j]! + 1, next[j - 1]! + 1, isSwap ? above[j - 2]! + 1 : limit));
     }
     above = row;

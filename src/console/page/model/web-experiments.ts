@@ -87,7 +87,7 @@ export const changeWebExperiment = (id: number, variants: readonly WebVariant[])
 
 /** @param variants with unique keys */
 export const toSentVariants = (variants: readonly WebVariant[]): Record<string, SentVariant> =>
-  Object.fromEntries(variants.map((one) => [one.key.trim(), toSent(one)]));
+  Object.fromEntries(variants.map((variant) => [variant.key.trim(), toSent(variant)]));
 
 function toSent({ isControl, rollout_percentage, transforms, conditions }: WebVariant): SentVariant {
   // Other clients may store changes of the control.

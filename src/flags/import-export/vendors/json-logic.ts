@@ -198,10 +198,10 @@ const unsupported = (values: readonly Json[]) =>
   unknown(`${JSON.stringify(values)} does not compare an attribute with a value`);
 
 /** Equal as JavaScript compares them with `==`. */
-function isEqual(one: Json, other: Json): boolean | undefined {
-  if (typeof one === "object" || typeof other === "object") return one === null && other === null;
-  if (typeof one === typeof other) return one === other;
-  return Number(one) === Number(other);
+function isEqual(a: Json, b: Json): boolean | undefined {
+  if (typeof a === "object" || typeof b === "object") return a === null && b === null;
+  if (typeof a === typeof b) return a === b;
+  return Number(a) === Number(b);
 }
 
 function equal(values: readonly Json[]): Expression {

@@ -115,7 +115,7 @@ function uniqueNames(cohorts: readonly JsonObject[]) {
   const names = new Map<number, string>();
   const used = new Set<string>();
   const renamed: string[] = [];
-  const byAge = cohorts.toSorted((one, other) => Number(one.id) - Number(other.id));
+  const byAge = cohorts.toSorted((a, b) => Number(a.id) - Number(b.id));
   for (const { id, name: written } of byAge) {
     const sent = String(written ?? "").trim() || `Cohort ${id}`;
     let own = sent;

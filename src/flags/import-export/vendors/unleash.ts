@@ -170,7 +170,7 @@ class UnleashFile {
       featureName === key && (environment === undefined || environment === this.environment);
     return objects(this.root.featureStrategies)
       .filter(isOf)
-      .toSorted((one, other) => (number(one.sortOrder) ?? 0) - (number(other.sortOrder) ?? 0));
+      .toSorted((a, b) => (number(a.sortOrder) ?? 0) - (number(b.sortOrder) ?? 0));
   }
 
   /** The ids of a strategy's segments: its own, and those that an export lists separately. */

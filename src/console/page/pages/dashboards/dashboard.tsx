@@ -67,7 +67,7 @@ export function Dashboard() {
   const arrange = (rects: readonly Rect[]) => {
     if (!found) return;
     const tiles = rects.map(({ id: tileId, x, y, w: width, h }) => {
-      const tile = found.tiles.find((one) => one.id === tileId)!;
+      const tile = found.tiles.find((tile) => tile.id === tileId)!;
       const { sm } = tile.layouts as { sm?: object };
       return { ...tile, layouts: { ...tile.layouts, sm: { ...sm, x, y, w: width, h } } };
     });

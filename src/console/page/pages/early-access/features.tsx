@@ -58,7 +58,7 @@ const columns: Column<Feature>[] = [
     width: "7rem",
     isNumber: true,
     isWideOnly: true,
-    cell: (one) => <Enrolled of={one} />,
+    cell: (feature) => <Enrolled of={feature} />,
   },
   {
     id: "owner",
@@ -102,7 +102,7 @@ export function Features() {
       </div>
       <Content of={list}>
         {({ results }) => {
-          const shown = results.filter((one) => stage === "" || one.stage === stage);
+          const shown = results.filter((result) => stage === "" || result.stage === stage);
           return shown.length === 0 ? (
             <Empty
               title={stage === "" ? w.empty : w.nothingFound}

@@ -32,7 +32,7 @@ export function getExtent(rows: readonly ResultRow[]): number {
       const interval = getInterval(row);
       return interval ? [Math.max(...interval.map(Math.abs))] : [];
     })
-    .sort((one, other) => one - other);
+    .sort((a, b) => a - b);
   const most = bounds.at(-1) ?? extentMin;
   const median = bounds[bounds.length >> 1] ?? extentMin;
   return Math.max(extentMin, Math.min(most, median * extentFactor)) * 1.05;

@@ -41,7 +41,7 @@ export function EffectOverTime({ id, metrics }: { id: number; metrics: readonly 
   );
   if (metric === undefined) return null;
   const keys = metric.variant_results.map(({ key }) => key);
-  const key = keys.find((one) => one === variant) ?? keys[0] ?? "";
+  const key = keys.find((key) => key === variant) ?? keys[0] ?? "";
   return (
     <section class="card stack">
       <h2>{w.overTime}</h2>
@@ -49,14 +49,14 @@ export function EffectOverTime({ id, metrics }: { id: number; metrics: readonly 
         <Select
           label={w.metric.name}
           value={metric.uuid ?? ""}
-          choices={known.map((one) => [one.uuid ?? "", metricName(one)] as const)}
+          choices={known.map((metricResult) => [metricResult.uuid ?? "", metricName(metricResult)] as const)}
           onChange={setChosen}
         />
         {keys.length > 1 && (
           <Select
             label={w.metric.variant}
             value={key}
-            choices={keys.map((one) => [one, one] as const)}
+            choices={keys.map((key) => [key, key] as const)}
             onChange={setVariant}
           />
         )}

@@ -79,7 +79,7 @@ function PrimaryResult({ of }: { of: Experiment }) {
   const problem = getProblem(of.status, results);
   const metric = results.metrics.find(({ role }) => role === "primary") ?? results.metrics[0];
   const rows = (metric?.variant_results ?? []).filter(({ delta }) => typeof delta === "number");
-  const row = rows.toSorted((one, other) => Math.abs(other.delta!) - Math.abs(one.delta!))[0];
+  const row = rows.toSorted((a, b) => Math.abs(b.delta!) - Math.abs(a.delta!))[0];
   return (
     <span class="row">
       {problem && (
@@ -118,14 +118,19 @@ const columns: Column<Experiment>[] = [
       </>
     ),
   },
-  { id: "status", title: w.columns.status, width: "6.5rem", cell: (one) => <StatusBadge of={one} /> },
+  {
+    id: "status",
+    title: w.columns.status,
+    width: "6.5rem",
+    cell: (experiment) => <StatusBadge of={experiment} />,
+  },
   {
     id: "days",
     title: w.columns.days,
     width: "6rem",
     isWideOnly: true,
-    cell: (one) => {
-      const days = daysRunning(one);
+    cell: (experiment) => {
+      const days = daysRunning(experiment);
       return days === undefined ? "–" : counted(days, "day", "days");
     },
   },
@@ -134,14 +139,14 @@ const columns: Column<Experiment>[] = [
     title: w.exposures,
     width: "10rem",
     isWideOnly: true,
-    cell: (one) => <Exposures of={one} />,
+    cell: (experiment) => <Exposures of={experiment} />,
   },
   {
     id: "result",
     title: w.columns.result,
     width: "20rem",
     isWideOnly: true,
-    cell: (one) => <PrimaryResult of={one} />,
+    cell: (experiment) => <PrimaryResult of={experiment} />,
   },
   {
     id: "owner",

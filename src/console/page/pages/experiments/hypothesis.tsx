@@ -89,7 +89,7 @@ export function Hypothesis({
                     <Select
                       label={w.flag}
                       value={chosen}
-                      choices={[["", w.choose], ...known.map((one) => [one.key, one.key] as const)]}
+                      choices={[["", w.choose], ...known.map((flag) => [flag.key, flag.key] as const)]}
                       onChange={setChosen}
                     />
                     <p class={errorOf("feature_flag_key") ? "error" : "help"}>

@@ -48,7 +48,7 @@ export function MetricList({
       [lists[role]]:
         before === undefined
           ? [...all, changed]
-          : all.map((one) => (one.uuid === before.uuid ? changed : one)),
+          : all.map((metric) => (metric.uuid === before.uuid ? changed : metric)),
     });
   };
   const remove = (body: object) => void patch(body).catch((error) => toastError(errorMessage(error)));
@@ -84,7 +84,7 @@ export function MetricList({
                   name={metric.name}
                   rejection={rejection}
                   onEdit={() => setOpened({ role, metric })}
-                  onRemove={() => remove({ [lists[role]]: own.filter((one) => one !== metric) })}
+                  onRemove={() => remove({ [lists[role]]: own.filter((item) => item !== metric) })}
                 />
               ))}
               {saved.map(({ saved_metric: id, name, query, metadata }) => (
@@ -96,7 +96,11 @@ export function MetricList({
                   isGuardrail={metadata.type === "guardrail"}
                   rejection={rejection}
                   onRemove={() =>
-                    remove({ saved_metrics_ids: experiment.saved_metrics_ids.filter((one) => one.id !== id) })
+                    remove({
+                      saved_metrics_ids: experiment.saved_metrics_ids.filter(
+                        (savedMetricsId) => savedMetricsId.id !== id,
+                      ),
+                    })
                   }
                 />
               ))}

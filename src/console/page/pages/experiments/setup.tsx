@@ -58,7 +58,7 @@ export function ExperimentSetup() {
   const experiment = useResource<Experiment>(`experiment ${project.value?.id} ${id}`, (signal) =>
     request(experimentPath(id), { signal }),
   );
-  const step = steps.find((one) => one === query.step) ?? "hypothesis";
+  const step = steps.find((step) => step === query.step) ?? "hypothesis";
   const done = (after: Experiment) => {
     experiment.replace(after);
     const next = steps[steps.indexOf(step) + 1];

@@ -40,10 +40,10 @@ export function ShareRows<Of extends Variant>({
 }) {
   const problem = getVariantProblem(variants);
   const put = (place: number, changed: Partial<Variant>) =>
-    onChange(variants.map((one, index) => (index === place ? { ...one, ...changed } : one)));
+    onChange(variants.map((variant, index) => (index === place ? { ...variant, ...changed } : variant)));
   const spread = (all: readonly Of[]) => {
     const shares = evenShares(all.length);
-    onChange(all.map((one, place) => ({ ...one, rollout_percentage: shares[place]! })));
+    onChange(all.map((item, place) => ({ ...item, rollout_percentage: shares[place]! })));
   };
   const add = () => {
     const keys = variants.map(({ key }) => key.trim());
@@ -103,7 +103,7 @@ export function VariantShares({ experiment, rejection, onDone }: StepProps) {
   const isFixed = experiment.status !== "draft";
   const send = async () => {
     if (getVariantProblem(variants) !== undefined && !isFixed) return false;
-    const sent = variants.map((one, place) => ({ ...one, key: keys[place]! }));
+    const sent = variants.map((variant, place) => ({ ...variant, key: keys[place]! }));
     const after = await changeExperiment(experiment.id, {
       ...(isFixed ? {} : { parameters: { feature_flag_variants: sent } }),
       stats_config: { ...stats, baseline_variant_key: baseline },

@@ -63,7 +63,7 @@ function VariantsForm({
   const [variants, setVariants] = useState<readonly WebVariant[]>(start);
   const isFixed = status !== "draft";
   const put = (place: number, changed: Partial<WebVariant>) =>
-    setVariants(variants.map((one, index) => (index === place ? { ...one, ...changed } : one)));
+    setVariants(variants.map((variant, index) => (index === place ? { ...variant, ...changed } : variant)));
   const send = async () => {
     if (getVariantProblem(variants) !== undefined && !isFixed) return false;
     onChanged(await changeWebExperiment(id, variants));

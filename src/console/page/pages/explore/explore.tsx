@@ -49,7 +49,11 @@ function isNothingFound(question: InsightDraft, rows: unknown): boolean {
   );
   if (isAbsent) return true;
   return all.every(({ data, count, values }: Partial<TrendResult> & { values?: { count: number }[] }) =>
-    values ? values.every((one) => one.count === 0) : data ? data.every((figure) => figure === 0) : !count,
+    values
+      ? values.every((value) => value.count === 0)
+      : data
+        ? data.every((figure) => figure === 0)
+        : !count,
   );
 }
 
@@ -195,15 +199,17 @@ export function Explore() {
             unknown.length > 0 ? (
               <div role="status">
                 <ul class="stack tight">
-                  {unknown.map((one) => (
-                    <li key={one.name} class="row">
+                  {unknown.map((unknownName) => (
+                    <li key={unknownName.name} class="row">
                       <span>
-                        {one.kind === "event" ? w.noEvent(one.name) : w.noProperty(one.name)}{" "}
-                        {one.meant && w.didYouMean(one.meant)}
+                        {unknownName.kind === "event"
+                          ? w.noEvent(unknownName.name)
+                          : w.noProperty(unknownName.name)}{" "}
+                        {unknownName.meant && w.didYouMean(unknownName.meant)}
                       </span>
-                      {one.meant && (
-                        <Button onClick={() => change(withName(question, one, one.meant!))}>
-                          {w.use(one.meant)}
+                      {unknownName.meant && (
+                        <Button onClick={() => change(withName(question, unknownName, unknownName.meant!))}>
+                          {w.use(unknownName.meant)}
                         </Button>
                       )}
                     </li>

@@ -63,7 +63,7 @@ export function QuestionFields({
         </div>
       ) : (
         <div class="stack tight">
-          {(kind === "lifecycle" ? series.slice(0, 1) : series).map((one, place) => {
+          {(kind === "lifecycle" ? series.slice(0, 1) : series).map((item, place) => {
             const name = isFunnel ? w.step(place) : w.series(place);
             return (
               <div key={place} class="stack tight">
@@ -74,34 +74,34 @@ export function QuestionFields({
                       placeholder={w.allEvents}
                       label={`${name}: ${w.event}`}
                       isLabelHidden
-                      value={one.event}
-                      onInput={(event) => put(place, { ...one, event })}
+                      value={item.event}
+                      onInput={(event) => put(place, { ...item, event })}
                     />
                   </div>
                   {kind === "trends" && (
                     <Select
                       label={`${name}: ${w.math}`}
                       isLabelHidden
-                      value={one.math}
+                      value={item.math}
                       choices={entries(w.maths)}
-                      onChange={(math) => put(place, { ...one, math })}
+                      onChange={(math) => put(place, { ...item, math })}
                     />
                   )}
-                  {kind === "trends" && isOfProperty(one.math) && (
+                  {kind === "trends" && isOfProperty(item.math) && (
                     <PropertyField
                       placeholder={w.property}
                       label={`${name}: ${w.property}`}
                       isLabelHidden
-                      value={one.math_property ?? ""}
-                      onInput={(property) => put(place, { ...one, math_property: property })}
+                      value={item.math_property ?? ""}
+                      onInput={(property) => put(place, { ...item, math_property: property })}
                     />
                   )}
-                  {!one.properties?.length && (
+                  {!item.properties?.length && (
                     <Button
                       kind="quiet"
                       icon="filter"
                       label={w.addFilterTo(name)}
-                      onClick={() => put(place, { ...one, properties: [emptyCondition] })}
+                      onClick={() => put(place, { ...item, properties: [emptyCondition] })}
                     />
                   )}
                   <Button
@@ -112,11 +112,11 @@ export function QuestionFields({
                     onClick={() => onChange({ series: series.filter((_, index) => index !== place) })}
                   />
                 </div>
-                {one.properties && one.properties.length > 0 && (
+                {item.properties && item.properties.length > 0 && (
                   <div class="series-filters">
                     <Conditions
-                      conditions={one.properties}
-                      onChange={(changed) => put(place, { ...one, properties: changed })}
+                      conditions={item.properties}
+                      onChange={(changed) => put(place, { ...item, properties: changed })}
                       kinds={["event", "person"]}
                       addLabel={w.addFilter}
                       isPlain

@@ -49,7 +49,8 @@ function Counts({ draft, now, after }: { draft: Draft; now: Counted; after: Blas
     { name: w.effect.reached, count: (blastRadius: BlastRadius) => getPersons(blastRadius).reached },
     ...variants.map(({ key }) => ({
       name: key,
-      count: (blastRadius: BlastRadius) => blastRadius.variants.find((one) => one.key === key)?.reached ?? 0,
+      count: (blastRadius: BlastRadius) =>
+        blastRadius.variants.find((variant) => variant.key === key)?.reached ?? 0,
     })),
   ];
   if (total === 0) return null;

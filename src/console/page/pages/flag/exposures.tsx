@@ -95,7 +95,7 @@ export function Exposures({
                 <tr key={value}>
                   <th scope="row">{value || "–"}</th>
                   <td>{number(people)}</td>
-                  <td>{number(values.find((one) => one.value === value)?.total ?? 0)}</td>
+                  <td>{number(values.find((item) => item.value === value)?.total ?? 0)}</td>
                   {goal && (
                     <td>
                       {percent(people === 0 ? 0 : converted / people)}{" "}

@@ -98,7 +98,7 @@ export function TestPeople({ flag, draft, isChanged }: { flag: Flag; draft: Draf
       <Matches
         text={ids.split(/[\n,]/).at(-1)!.trim()}
         onChoose={(id) =>
-          setIds([...ids.split(/[\n,]/).slice(0, -1), id].map((one) => one.trim()).join(", "))
+          setIds([...ids.split(/[\n,]/).slice(0, -1), id].map((value) => value.trim()).join(", "))
         }
       />
       <p class="help">{w.idsHelp}</p>
@@ -135,12 +135,12 @@ export function TestPeople({ flag, draft, isChanged }: { flag: Flag; draft: Draf
         (failure.isPassing ? <OfflineBar failure={failure} readAt={0} /> : <ErrorState failure={failure} />)}
       {wanted.length > 0 && answer && !failure && (
         <ul class="lines">
-          {answer.map((one) => (
+          {answer.map((tested) => (
             <TestedPerson
-              key={one.draft.distinct_id}
-              of={one}
+              key={tested.draft.distinct_id}
+              of={tested}
               isChanged={isChanged}
-              isOpen={opened === one.draft.distinct_id}
+              isOpen={opened === tested.draft.distinct_id}
               onOpen={setOpened}
             />
           ))}
@@ -212,7 +212,7 @@ function Matches({ text, onChoose }: { text: string; onChoose: (distinctId: stri
       {matches.map(({ uuid, name, distinct_ids: all, properties }) => (
         <li key={uuid}>
           <Button icon="user" onClick={() => onChoose(all[0]!)}>
-            {[...new Set([name, properties.email, all[0]].flatMap((one) => (one ? String(one) : [])))]
+            {[...new Set([name, properties.email, all[0]].flatMap((item) => (item ? String(item) : [])))]
               .slice(0, 2)
               .join(" · ")}
           </Button>

@@ -60,12 +60,12 @@ export function Usage({ flag }: { flag: Flag }) {
   );
   const all = libraries.data?.rows ?? [];
   const found = all.filter(({ times }) => times > 0).slice(0, librariesMax);
-  const first = all.map((one) => one.first).sort()[0];
+  const first = all.map((library) => library.first).sort()[0];
   // Events may arrive late, and the flag may have been read earlier: use the latest time.
   const last = [
     flag.last_called_at,
     usage.data?.results[0]?.last_called_at,
-    ...all.map((one) => toUtc(one.last)),
+    ...all.map((library) => toUtc(library.last)),
   ]
     .flatMap((at) => (at ? new Date(at).getTime() : []))
     .reduce<number | undefined>((latest, at) => Math.max(latest ?? at, at), undefined);

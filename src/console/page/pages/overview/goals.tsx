@@ -140,7 +140,7 @@ function EditGoals({ onClose }: { onClose: () => void }) {
                   kind="quiet"
                   icon="trash"
                   label={w.removeGoal(goal.name)}
-                  onClick={() => void form.run(() => save(goals.filter((one) => one.name !== goal.name)))}
+                  onClick={() => void form.run(() => save(goals.filter((item) => item.name !== goal.name)))}
                 />
               </li>
             ))}

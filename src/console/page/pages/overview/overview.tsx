@@ -161,8 +161,8 @@ function Tools({
           label={w.site}
           isLabelHidden
           value={site}
-          choices={[["", w.allSites], ...new Set([...sites, ...(site ? [site] : [])])].map((one) =>
-            Array.isArray(one) ? ([one[0]!, one[1]!] as const) : ([one, one] as const),
+          choices={[["", w.allSites], ...new Set([...sites, ...(site ? [site] : [])])].map((item) =>
+            Array.isArray(item) ? ([item[0]!, item[1]!] as const) : ([item, item] as const),
           )}
           onChange={(value) => onChange({ site: value || undefined })}
         />

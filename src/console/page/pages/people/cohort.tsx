@@ -182,7 +182,7 @@ const insightsMax = 500;
 function queriesCohort(part: unknown, id: number): boolean {
   if (typeof part !== "object" || part === null) return false;
   const { type, value } = part as { type?: unknown; value?: unknown };
-  if (type === "cohort" && [value].flat().some((one) => String(one) === String(id))) return true;
+  if (type === "cohort" && [value].flat().some((member) => String(member) === String(id))) return true;
   return Object.values(part).some((inner) => queriesCohort(inner, id));
 }
 

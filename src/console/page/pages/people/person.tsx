@@ -80,9 +80,9 @@ function Details({
           <section class="card stack">
             <p class="help">{w.idsHelp}</p>
             <ul class="lines">
-              {person.distinct_ids.map((one) => (
-                <li key={one} class="row apart">
-                  <code>{one}</code> <CopyButton text={one} />
+              {person.distinct_ids.map((distinctId) => (
+                <li key={distinctId} class="row apart">
+                  <code>{distinctId}</code> <CopyButton text={distinctId} />
                 </li>
               ))}
             </ul>

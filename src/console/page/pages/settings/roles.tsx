@@ -69,7 +69,12 @@ export function RoleSettings() {
                 choices={[
                   ["", w.addToRole],
                   ...members
-                    .filter(({ user }) => !role.role_memberships.some((one) => one.user.uuid === user.uuid))
+                    .filter(
+                      ({ user }) =>
+                        !role.role_memberships.some(
+                          (roleMembership) => roleMembership.user.uuid === user.uuid,
+                        ),
+                    )
                     .map(({ user }) => [user.uuid, user.first_name || user.email] as const),
                 ]}
                 onChange={(uuid) => {

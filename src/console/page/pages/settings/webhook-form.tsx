@@ -94,7 +94,9 @@ export function WebhookForm({
             key={event}
             label={w.eventNames[event]!}
             isOn={events.includes(event)}
-            onChange={(isOn) => setEvents(isOn ? [...events, event] : events.filter((one) => one !== event))}
+            onChange={(isOn) =>
+              setEvents(isOn ? [...events, event] : events.filter((value) => value !== event))
+            }
           />
         ))}
       </fieldset>

@@ -72,7 +72,7 @@ export function SqlQuery({ first, onText }: { first: string; onText: (text: stri
         signal: own.signal,
       });
       setAnswer({ ...found, seconds: (performance.now() - started) / 1000 });
-      const next = [statement, ...past.filter((one) => one !== statement)].slice(0, historyMax);
+      const next = [statement, ...past.filter((value) => value !== statement)].slice(0, historyMax);
       setPast(next);
       savePreference("statements", JSON.stringify(next));
     } catch (error) {

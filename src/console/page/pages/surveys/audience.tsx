@@ -82,7 +82,7 @@ export function SurveyAudience({ draft, set, filters, onFilters, errorOf: getErr
               label={w.deviceNames[device] ?? device}
               isOn={shownOn.includes(device)}
               onChange={(isOn) =>
-                setDevices(isOn ? [...shownOn, device] : shownOn.filter((one) => one !== device))
+                setDevices(isOn ? [...shownOn, device] : shownOn.filter((value) => value !== device))
               }
             />
           ))}

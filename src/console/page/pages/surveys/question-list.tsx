@@ -80,7 +80,7 @@ export function QuestionList({
   });
 
   const put = (place: number, changed: Question) =>
-    onChange(questions.map((one, index) => (index === place ? changed : one)));
+    onChange(questions.map((question, index) => (index === place ? changed : question)));
   const keepFocus = (place: number) => {
     const focused = document.activeElement;
     moved.current = {
@@ -97,7 +97,7 @@ export function QuestionList({
   /** The place under the pointer: collapsed questions have the same height. */
   const getPlace = (clientY: number): number => {
     const cards = [...(list.current?.querySelectorAll<HTMLElement>(".card") ?? [])];
-    const tops = cards.map((card) => card.getBoundingClientRect().top).sort((one, other) => one - other);
+    const tops = cards.map((card) => card.getBoundingClientRect().top).sort((a, b) => a - b);
     const first = tops[0]!;
     const step = (tops.at(-1)! - first) / (count - 1);
     return Math.min(count - 1, Math.max(0, Math.floor((clientY - first) / step)));

@@ -35,7 +35,7 @@ const getColumns = (counts: Record<string, number> | undefined): Column<Survey>[
       </>
     ),
   },
-  { id: "status", title: w.columns.status, width: "7rem", cell: (one) => <SurveyBadge of={one} /> },
+  { id: "status", title: w.columns.status, width: "7rem", cell: (survey) => <SurveyBadge of={survey} /> },
   {
     id: "sent",
     title: w.columns.sent,
@@ -74,9 +74,11 @@ export function Surveys() {
     (signal) => request(inProject("surveys/responses_count/"), { signal }),
   ).data;
   const status = (query.status ?? "") as keyof typeof w.statusChoices;
-  const isShown = (one: Survey) =>
-    (status === "archived" ? one.archived : !one.archived && (status === "" || one.status === status)) &&
-    one.name.toLowerCase().includes((query.search ?? "").toLowerCase());
+  const isShown = (survey: Survey) =>
+    (status === "archived"
+      ? survey.archived
+      : !survey.archived && (status === "" || survey.status === status)) &&
+    survey.name.toLowerCase().includes((query.search ?? "").toLowerCase());
   return (
     <Page
       title={messages.frame.pages.surveys}
