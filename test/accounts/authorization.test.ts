@@ -233,7 +233,7 @@ describe("every route, every alias", () => {
     }
   });
 
-  test("takes the project's own secret key only where SDKs need it", async () => {
+  test("accepts the project's own secret key only where SDKs need it", async () => {
     using it = prepared();
     const { server, routes } = it;
     const key = server.first.project.secret_api_key;

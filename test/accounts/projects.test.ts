@@ -274,7 +274,7 @@ describe("the projects of an organization", () => {
   });
 });
 
-describe("the user behind a key", () => {
+describe("the user of a key", () => {
   test("shows the user, and changes the project of @current", async () => {
     using server = new TestServer();
     const me = await server.ask("GET", "/api/users/@me/");

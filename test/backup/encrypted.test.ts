@@ -50,7 +50,7 @@ const kinds = [
 ] as const;
 
 for (const [name, getKey, env] of kinds) {
-  test(`with ${name}: made, listed, verified, restored, drilled`, async () => {
+  test(`with ${name}: created, listed, verified, restored, drilled`, async () => {
     const key = getKey();
     const run = async (...args: string[]) => {
       const { stdout, stderr, code } = await flagkeep(["backup", ...args, ...key], env);

@@ -138,7 +138,7 @@ describe("a bucket as the destination", () => {
     );
   });
 
-  test("credentials come from a file, too", async () => {
+  test("credentials can be read from a file", async () => {
     const file = join(folder, "credentials");
     writeFileSync(
       file,

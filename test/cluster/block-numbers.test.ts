@@ -139,7 +139,7 @@ describe("the journal", () => {
     await Promise.all([postgres.close(), old.close()]);
   });
 
-  test("a cluster of version 0.2 continues behind the numbers of both lanes, with its waiting entries", async () => {
+  test("a cluster of version 0.2 continues after the numbers of both lanes, with its pending entries", async () => {
     const { postgres, database } = await connect(server);
     const folder = new URL("../../src/cluster/migrations/", import.meta.url);
     const migrate = async (name: string) =>
@@ -217,7 +217,7 @@ test("after five kills of PostgreSQL no acknowledged entry is missing, and no nu
   await postgres.close();
 }, 120_000);
 
-test("after a failover to the synchronous standby numbers continue behind the last acknowledged one", async () => {
+test("after a failover to the synchronous standby numbers continue after the last acknowledged one", async () => {
   await using primary = await startPostgres();
   const { database } = await connect(primary);
   await using standby = await primary.standby();

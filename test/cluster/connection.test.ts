@@ -9,7 +9,7 @@ import { assertPatched } from "../support/patched-client.ts";
 import { startPostgres, testWithPostgres } from "../support/postgres.ts";
 
 const test = testWithPostgres("connections to PostgreSQL");
-test("the primary is found behind a standby, also when it is another one", async () => {
+test("the primary is found after a standby in the list, also when it changes", async () => {
   await using primary = await startPostgres();
   await using standby = await primary.standby();
   const address = parsePostgresUrl(`postgres://postgres@${standby.host},${primary.host}/postgres`)!;

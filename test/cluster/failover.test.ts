@@ -202,7 +202,7 @@ test("late inserts of a leader that hung are not stored again", async () => {
   expect(await storedByZombie({ isUndated: true })).toBe(100);
 }, 60_000);
 
-test("nor is it where ClickHouse has forgotten the insert's name: it is behind its deadline", async () => {
+test("nor after ClickHouse has discarded the insert's name: its deadline has passed", async () => {
   expect(await storedByZombie({ isUnnamed: true })).toBe(100);
 }, 60_000);
 

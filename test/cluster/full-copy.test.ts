@@ -123,7 +123,7 @@ test("a copy restarts if it may have missed deletions", async () => {
   await postgres.close();
 }, 60_000);
 
-test("a copy of another history replaces all rows together: until then readers see the former ones", async () => {
+test("a replica of another history replaces all rows in one transaction; readers see the old rows before it", async () => {
   const postgres = await connect("replaced");
   const one = await open(postgres);
   await fill(one);

@@ -165,7 +165,7 @@ test("a step whose commit fails once is committed by a retry, and other changes 
   await postgres.close();
 });
 
-test("an engine does not load behind rows that lack entries", async () => {
+test("an engine does not load past missing entries", async () => {
   const postgres = await connect();
   const engine = await TestEngine.start(postgres);
   const item = set("ann", { plan: "pro" });

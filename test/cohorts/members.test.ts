@@ -201,7 +201,7 @@ describe("a static cohort", () => {
     expect((await upload("PATCH", path, turned, "a")).status).toBe(200);
   });
 
-  test("that becomes dynamic, or is restored, is counted again", async () => {
+  test("is recalculated when it becomes dynamic or is restored", async () => {
     await using it = await ServerWithEngine.start();
     const { server } = it;
     for (const name of ["kim", "lee"]) addPerson(server, [name], { email: `${name}@a.com` });

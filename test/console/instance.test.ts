@@ -37,7 +37,7 @@ describe.skipIf(chromiumPath === undefined)("instance", () => {
     expect(errors).toEqual([]);
   });
 
-  test("what needs attention stands above the figures", async () => {
+  test("problems are shown above the figures", async () => {
     const { page, context, errors } = await owner.open();
     await page.route("**/api/instance/status/", async (route) => {
       const status = (await (await route.fetch()).json()) as { engine: object };

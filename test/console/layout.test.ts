@@ -62,7 +62,7 @@ describe.skipIf(chromiumPath === undefined)("layout", () => {
     expect(errors).toEqual([]);
   });
 
-  test("on a phone the header has a dot for the health, and More says it in words", async () => {
+  test("on a phone the header has a health dot, and More describes it", async () => {
     const { page, context, errors } = await owner.open();
     await page.setViewportSize({ width: 375, height: 812 });
     await page.goto("/console/flags");

@@ -33,7 +33,7 @@ describe.skipIf(chromiumPath === undefined)("the palette", () => {
     });
   });
 
-  test("objects of all kinds are found and opened; those opened last come first", async () => {
+  test("objects of all kinds are found and opened; recent ones are first", async () => {
     const { page, context, errors } = await owner.open();
     await page.goto("/console/flags");
     await page.getByRole("heading", { level: 1, name: "Flags" }).waitFor();

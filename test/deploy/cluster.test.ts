@@ -343,7 +343,7 @@ describe.skipIf(!hasBalancer)("the balancer", () => {
     return [...names].sort();
   };
 
-  test("events go to nodes that take them, other requests to all that are ready, and to no one else", async () => {
+  test("events are routed to nodes that accept them, other requests to all ready nodes", async () => {
     await until(
       async () => Bun.deepEquals(await allAnswering("/flags/?v=2"), ["flagkeep-2", "front"]),
       "both are up",

@@ -149,7 +149,7 @@ describe("the install script", () => {
   afterAll(() => server.stop(true));
   const address = () => `http://127.0.0.1:${server.port}/0.1`;
 
-  test("fetches the executable for this machine, and takes the place of an older one", async () => {
+  test("downloads the executable for this machine and replaces an older one", async () => {
     mkdirSync(bin("bin"));
     writeFileSync(join(bin("bin"), "flagkeep"), "an older one");
     const { stdout, stderr, code } = await install(`${address()}/`, "--bin-dir", bin("bin"));

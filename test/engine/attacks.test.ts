@@ -132,7 +132,7 @@ describe("tables that double in memory", () => {
     }, 60_000);
 });
 
-test("callers leave long function calls behind: the query of another caller waits for the next engine", async () => {
+test("callers abandon long function calls: the query of another caller waits for the next engine", async () => {
   await restarted(["--query-timeout", "30s"]);
   const pids = await server.enginePids();
   const before = await server.engineSeconds();

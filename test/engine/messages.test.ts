@@ -21,13 +21,13 @@ async function read(text: string, size: number): Promise<unknown[]> {
   return found;
 }
 
-test("messages come whole, however the pipe cuts them; other lines are passed over", async () => {
+test("messages are reassembled from any chunks of the pipe; other lines are ignored", async () => {
   const messages = [{ a: "größe 😀" }, { b: [1, 2] }, {}, { c: "x".repeat(100) }];
   const text = `\nnot one\n${messages.map((one) => `${JSON.stringify(one)}\n`).join("")}{"begun":`;
   for (const size of [1, 2, 3, 7, 64, 10_000]) expect(await read(text, size)).toEqual(messages);
 });
 
-test("a very long one takes no longer than its length lets expect", async () => {
+test("time grows linearly with length", async () => {
   const message = { text: "x".repeat(10_000_000) };
   const text = `${JSON.stringify(message)}\n`;
   await expectWithin(1_000, async () => expect(await read(text, 4_096)).toEqual([message]));

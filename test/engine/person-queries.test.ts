@@ -289,7 +289,7 @@ describe("cohorts", () => {
     }
   });
 
-  test("a condition that an older version took and no one can meet: its cohort is empty, others are not", async () => {
+  test("a condition of an older version that no person can match: its cohort is empty, others are not", async () => {
     const bad = (id: number, more: JsonObject) =>
       cohort(id, {
         type: "OR",

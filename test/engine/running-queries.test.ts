@@ -199,7 +199,7 @@ test("memory of JavaScript objects and of the store's caches that grows while ev
   await expect(run(0)).rejects.toBeInstanceOf(QueryMemoryExceededError);
 });
 
-test("what loading has left behind is not counted as a statement's, what it takes itself is", async () => {
+test("memory left by loading is not counted for a statement; its own memory is", async () => {
   const left = memoryLimitBytes + 1_500 * 1024 * 1024;
   const run = async (grownBytes: number) => {
     let isRunning = false;

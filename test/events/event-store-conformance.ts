@@ -159,7 +159,7 @@ export function eventStoreConformance(name: string, open: () => Promise<EventSto
       expect(await (await again(one)).rows()).toEqual(inOrder(events.map(shown)));
     });
 
-    test("known: by uuid within the project, whichever lane it came by, of every version and age", async () => {
+    test("known: by uuid within the project, from either lane, of every version and age", async () => {
       const one = await start();
       const uuids = [
         Bun.randomUUIDv7(),

@@ -30,7 +30,7 @@ async function names(...properties: JsonObject[]): Promise<string[]> {
   return page.events.map(({ event }) => event);
 }
 
-test("events can be skipped, and the next page begins behind those that were shown", async () => {
+test("events can be skipped; the next page starts after those that were shown", async () => {
   const filter = { projectId: 1, order: "seq" as const, limit: 1 };
   const page = await stores.ask((store) => listEvents(store, { ...filter, offset: 1 }));
   const rest = await stores.ask((store) => listEvents(store, { ...filter, limit: 10, from: page.next }));

@@ -31,7 +31,7 @@ test("one that is larger than everything has it alone", async () => {
   (await next)();
 });
 
-test("a body that waits too long gets Retry-After, and those behind it continue", async () => {
+test("a body that waits too long gets Retry-After; later ones continue", async () => {
   const budget = new BodyBudget(100, 20);
   const leave = await budget.take(90);
   const large = budget.take(50).catch((error: unknown) => error);

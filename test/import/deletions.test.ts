@@ -54,7 +54,7 @@ test("a person that an earlier import created is deleted; its events stay", asyn
   expect(await project.records(rows)).toMatchObject({ accepted: 0, made: 0 });
 }, 60_000);
 
-test("a distinct id that has become another person's is not deleted with the old one", async () => {
+test("a distinct id that was moved to another person is not deleted with the old one", async () => {
   const project = await SampleProject.create();
   await project.records([person("p1", "a", 1, false)]);
   await project.records([person("p1", "a", 9, true, 1), person("p2", "a", 1, false, 2)]);

@@ -107,7 +107,7 @@ describe("totals", () => {
   for (const record of others)
     test(`not ${JSON.stringify(record)}`, () => expect(isTotals(record)).toBe(false));
 
-  test("are rejected, also behind the comments of GA4's interface", async () => {
+  test("are rejected, also after the comments of GA4's interface", async () => {
     const sentence = "holds totals per day, no events: it cannot be loaded.";
     const table = "date,visitors,pageviews\n2024-01-01,1,2\n";
     expect(await load("visitors.csv", table)).toMatchObject({
@@ -120,7 +120,7 @@ describe("totals", () => {
   }, 60_000);
 });
 
-test("a table behind comments is read, with the right line numbers", async () => {
+test("a table after comments is read, with the right line numbers", async () => {
   const table = "# exported by us\n\nevent,distinct_id,timestamp\ne,u,2024-01-01\ne,u\n";
   const { stdout } = await load("comments.csv", table, "--json", "--dry-run");
   expect(JSON.parse(stdout)).toMatchObject({ read: 2, rejected: 1 });

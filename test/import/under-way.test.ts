@@ -135,7 +135,7 @@ test("the bytes in flight of many files are limited", async () => {
   expect(target.sent).toEqual(Array.from({ length: files }, (_, n) => n));
 });
 
-test("when one fails, none behind it is sent, and the import ends with its error", async () => {
+test("when one fails, no later one is sent, and the import ends with its error", async () => {
   const target = new SlowTarget(11_000);
   target.open();
   await expect(run(target)).rejects.toThrow("no");

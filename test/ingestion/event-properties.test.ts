@@ -141,7 +141,7 @@ describe("text that cannot be in a line is repaired", () => {
     expect(properties('{"a":1}', {}, ',"properti\\u0065s":{"b":2}')).toBe('{"b":2}');
   });
 
-  test("NUL in values and names, also when names become equal by it", () => {
+  test("NUL in values and names, also when removing it makes names equal", () => {
     expect(properties(String.raw`{"a\u0000":"x\u0000y","n":12.0}`)).toBe(
       String.raw`{"a\ufffd":"x\ufffdy","n":12.0}`,
     );

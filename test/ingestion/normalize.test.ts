@@ -7,7 +7,7 @@ const uuidForm = "01a1fb87-8ea9-71da-a728-780e77655af4";
 const event = (more: Record<string, unknown> = {}) => ({ event: "e", distinct_id: "d", ...more });
 const getOutcome = (value: Record<string, unknown>) => normalize(item(value), facts());
 
-test("an event becomes canonical", () => {
+test("an event is normalized", () => {
   const outcome = getOutcome({
     event: "bought",
     distinct_id: "d",
@@ -237,7 +237,7 @@ describe("distinct ids", () => {
   }
 });
 
-test("halves of surrogate pairs become U+FFFD, wherever they are, and the event is kept", () => {
+test("halves of surrogate pairs become U+FFFD anywhere, and the event is stored", () => {
   for (const [sent, expected] of [
     [String.raw`"properties":{"a":["\ud800"],"n":12.0}`, '{"a":["\ufffd"],"n":12.0}'],
     [String.raw`"properties":{"\udc00":1}`, '{"\ufffd":1}'],
@@ -269,7 +269,7 @@ describe("uuids", () => {
     test(`version ${version}`, () => expect(getUuid(uuid)).toEqual({ uuid, hasGeneratedUuid: false }));
   }
   for (const absent of [undefined, null, ""]) {
-    test(`made for ${JSON.stringify(absent)}`, () =>
+    test(`created for ${JSON.stringify(absent)}`, () =>
       expect(getUuid(absent)).toEqual({ uuid: generatedUuid, hasGeneratedUuid: true }));
   }
 });

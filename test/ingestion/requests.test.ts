@@ -205,7 +205,7 @@ describe("a request that cannot be understood is rejected as a whole", () => {
   });
 });
 
-describe("what a request is made of", () => {
+describe("parts of a request", () => {
   test("a nameless lone event is dropped, not rejected", async () => {
     for (const path of ["/capture", "/e", "/i/v0/e", "/track"]) {
       const { journal, send } = startCapture();

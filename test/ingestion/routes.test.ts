@@ -99,7 +99,7 @@ describe("the line in the journal", () => {
     ]);
   });
 
-  test("all lines of a request go in one append, in order, each note behind its event", async () => {
+  test("all lines of a request are one append, in order, each note after its event", async () => {
     const { journal, send } = startCapture();
     const items = [
       { event: "1", distinct_id: "d" },
@@ -198,7 +198,7 @@ describe("responses", () => {
     expect(unexpected).toMatchObject([{ message: "a defect" }]);
   });
 
-  test("to what is too large come before the body is read where its length is known", async () => {
+  test("to bodies that are too large are sent before they are read if their length is known", async () => {
     const { journal, send } = startCapture({ limits: { bytesMax: 100 } });
     const exact = one().padEnd(100);
     expect((await send("/e/", { body: exact })).status).toBe(200);
@@ -215,7 +215,7 @@ describe("responses", () => {
     expect(journal.events).toHaveLength(1);
   });
 
-  test("to an event that would take a hundred times its size in memory come before it is parsed", async () => {
+  test("to an event that would need a hundred times its size in memory are sent before it is parsed", async () => {
     const { journal, send } = startCapture();
     const event = (part: string) =>
       `{"event":"e","distinct_id":"d","properties":{"parts":[${Array(1_000_001).fill(part).join()}]}}`;

@@ -75,7 +75,7 @@ describe.each([
     ]);
   });
 
-  test("with pauses while events come in, and without a thread not while events wait", async () => {
+  test("with pauses while events arrive; without a thread only while no events wait", async () => {
     let waiting = 1;
     let loadedAt = Number.POSITIVE_INFINITY;
     const settings = { waitingBytes: () => waiting, lastLoadedAt: () => loadedAt, hasThread };

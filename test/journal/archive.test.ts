@@ -242,7 +242,7 @@ describe("corruption", () => {
     }
   });
 
-  test("a file with something behind its last frame is read up to there, and noticed", async () => {
+  test("a file with bytes after its last frame is read up to them, and reported", async () => {
     const file = await archivedFile();
     appendFileSync(file.path, "what a broken disk left");
     const { corruption, segments: read } = await readArchived(file);

@@ -57,7 +57,7 @@ describe("the readable parts of a corrupt segment", () => {
   }
 });
 
-test("numbers that were given to rejected entries are not missing, behind a corrupt block either", async () => {
+test("numbers of rejected entries are not missing, also after a corrupt block", async () => {
   const segment = writeSegment(folder, "realtime", 1, [
     entryLines(1, 2),
     entryLines(3, 2),
@@ -70,7 +70,7 @@ test("numbers that were given to rejected entries are not missing, behind a corr
   expect((corruption as SegmentCorruptError).lost).toEqual([{ first: 3, last: 4 }]);
 });
 
-test("the newest segment of a lane keeps the whole blocks behind a corrupt one; a torn end is quarantined", () => {
+test("the newest segment of a lane preserves complete blocks after a corrupt one; a torn end is quarantined", () => {
   const segment = writeSegment(folder, "realtime", 1, [entryLines(1, 2), entryLines(3, 2), entryLines(5, 2)]);
   const whole = readFileSync(segment.path, "utf8");
   const recover = () => recoverLane(join(folder, "realtime"), "realtime", join(folder, "quarantine"), 0);

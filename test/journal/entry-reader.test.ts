@@ -69,7 +69,7 @@ test("any event is read as it was written", () => {
   );
 });
 
-test("a line with other spacing or another order is read the same, and one behind the number only", () => {
+test("a line with other spacing or another order is read the same; only entries after the number are returned", () => {
   const own = { uuid: "0190f0e2-7a11-7b5e-8d4a-5f0c1ab2c3d4", event: "seen", distinct_id: "a" };
   const rest = { time: 1, received: 2, historical: true, mode: "full", made_uuid: false };
   const defaults = JSON.stringify({

@@ -153,7 +153,7 @@ describe("a disk that fails", () => {
     await journal.close();
   });
 
-  test("full: others take the volume in a moment in which much is accepted", async () => {
+  test("full: another process fills the volume while events are accepted", async () => {
     const disk = new FakeDisk();
     const MiB = 1024 * 1024;
     disk.freeBytes = 1_000 * MiB;

@@ -78,7 +78,7 @@ export function journalConformance(
       }
     });
 
-    test("continues behind the last number after it was opened again, and keeps what was acknowledged", async () => {
+    test("continues after the last number when it is reopened, and keeps acknowledged entries", async () => {
       one = await open();
       const last = (await one.journal.append("realtime", ["a", "b"].map(entry))) + 1;
       one = await one.reopen();
@@ -99,7 +99,7 @@ export function journalConformance(
       expect(await read(one, "realtime", numbering)).toEqual([...expected, { seq: other, text: "other" }]);
     });
 
-    test("takes entries as text and as UTF-8, mixed", async () => {
+    test("accepts entries as strings and as UTF-8, mixed", async () => {
       one = await open();
       const texts = ["a ü", "b \u{1f600}", "c", "y".repeat(1_500_000), "é".repeat(1_000_000), "end"];
       const entries = texts.map((text, n) => (n % 2 === 0 ? entry(text) : Buffer.from(entry(text))));

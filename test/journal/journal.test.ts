@@ -30,7 +30,7 @@ describe("the journal", () => {
     ]);
   });
 
-  test("continues behind the last number after it was opened again", async () => {
+  test("continues after the last number when it is reopened", async () => {
     const folder = temporaryFolder();
     const before = await openJournal(folder);
     await before.journal.append("realtime", [entry("a"), entry("b")]);

@@ -57,7 +57,7 @@ describe("a memory budget", () => {
   });
 });
 
-test("a process knows its private memory; that of an ended process is unknown", () => {
+test("a process reads its private memory; that of an exited process is unknown", () => {
   expect(privateBytes()).toBeGreaterThan(MiB);
   expect(privateBytes(process.pid)).toBeGreaterThan(MiB);
   expect(privateBytes(2 ** 22 + 1)).toBe(0);

@@ -166,7 +166,7 @@ test("a flag is found by its whole key, however long it is and however many othe
   }
 });
 
-test("tools work where clients come by a path prefix", async () => {
+test("tools work under a path prefix", async () => {
   const args = ["--mcp", "on", "--public-url", "https://flags.example/keep"];
   await using behind = await ServerProcess.start({ args });
   expect(await callOverHttp(behind, "list_projects", {})).toMatchObject({ isError: false });

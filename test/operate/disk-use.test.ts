@@ -48,7 +48,7 @@ test("each file counts in one part, so that the parts together are the directory
   });
 });
 
-test("what links lead to is not counted, and a folder that is not there takes nothing", async () => {
+test("targets of links are not counted; a missing folder has size 0", async () => {
   const dataDir = temporaryFolder();
   symlinkSync(directory(), join(dataDir, "elsewhere"));
   expect(await folderUsage(dataDir)).toEqual({ backups_bytes: 0, other_bytes: 0 });

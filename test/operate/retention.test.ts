@@ -32,7 +32,7 @@ describe("rules", () => {
     test(`${wrong} is invalid`, () => expect(() => parse(wrong)).toThrow("days such as 400d"));
   }
 
-  test("become beginnings of days", () => {
+  test("are converted to starts of days", () => {
     const retention = new Retention({
       dataDir: "/nowhere",
       rules: parse("30d,2=never,3=1d,5=9d"),

@@ -217,7 +217,7 @@ describe("servers", () => {
   const list = (args: string[], env: Record<string, string> = {}) =>
     flagkeep(["roles", "list", "--json", ...args], env);
 
-  test("come from the environment, unless a data directory is named", async () => {
+  test("are read from the environment unless a data directory is given", async () => {
     const env = { FLAGKEEP_URL: server.url, FLAGKEEP_API_KEY: server.initialized.personal_api_key };
     expect(await list([], env)).toMatchObject({ code: 0, stderr: "" });
     const nowhere = { ...env, FLAGKEEP_URL: "http://127.0.0.1:9" };

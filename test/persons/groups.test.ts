@@ -19,7 +19,7 @@ const group = (type: string, key: unknown, $group_set?: unknown, more: EventPart
 const typeNames = (people: TestPeople) => listGroupTypes(people.db, 1).map(({ name }) => name);
 
 describe("group types", () => {
-  test("first come, first numbered; $groups takes a number but makes no group", () => {
+  test("numbered by arrival; $groups uses a number but creates no group", () => {
     using people = new TestPeople();
     const first = event({ properties: { $groups: { company: "acme", team: 7 } } });
     people.apply(first, event({ properties: { $groups: { team: "x" } } }));

@@ -4,7 +4,7 @@ import { personUuid } from "../../src/persons/identity/distinct-ids.ts";
 import { event, identify, newYearMicros, secondMicros, set, TestPeople } from "./support.ts";
 
 describe("values of a new person", () => {
-  test("uuid of project and id, time of the event, the event that made it, version 0", () => {
+  test("uuid of project and id, time of the event, the event that created it, version 0", () => {
     using people = new TestPeople();
     const first = event({ timeMicros: newYearMicros - 400 * 86_400 * secondMicros, historical: true });
     people.apply(first);

@@ -373,7 +373,7 @@ export function personReaderConformance(
         expect((await ask(reader, { distinctIds: ["user"] })).overridden).toEqual([]);
       });
 
-      test("say whether there ever were overrides", async () => {
+      test("report whether overrides ever existed", async () => {
         const without = await reading((people) => people.apply(set("user", {})));
         expect(await without.hasHashKeyOverrides()).toBe(false);
         const pending = { flagKeys: ["half"], hashKey: "anon", requestedMicros: nowMicros };

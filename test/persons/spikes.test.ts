@@ -141,7 +141,7 @@ describe("a spike", () => {
     expect(traffic.spikes).toEqual([]);
   });
 
-  test("of one project may come again", () => {
+  test("of one project may be repeated", () => {
     using people = new TestPeople(quick);
     const traffic = new Traffic(people);
     for (let round = 0; round < 3; round += 1) {
@@ -154,7 +154,7 @@ describe("a spike", () => {
     expect(traffic.spikes.every(({ endedMicros }) => endedMicros !== null)).toBe(true);
   });
 
-  test("that does not end becomes the baseline", () => {
+  test("that does not end is the new baseline", () => {
     using people = new TestPeople({ ...quick, historyMinutes: 5 });
     const traffic = new Traffic(people);
     traffic.run(6, 6);

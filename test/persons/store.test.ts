@@ -289,7 +289,7 @@ describe("hash-key overrides", () => {
       expect(rows()).toEqual(["e"]);
     });
 
-    test("IDs that cannot become a person's are left out", () => {
+    test("skips ids that cannot belong to a person", () => {
       using people = new TestPeople();
       request(people, ["", "x".repeat(1_001)]);
       expect(people.db.$client.query("SELECT 1 FROM pending_override").all()).toEqual([]);

@@ -39,7 +39,7 @@ async function filled(): Promise<Pick<ServerProcess, "directory" | "dataDir">> {
   return { directory, dataDir };
 }
 
-test("garbage behind the first page: flags are not ready after the first failed read, and no 500", async () => {
+test("garbage after the first page: flags are not ready after the first failed read, and no 500", async () => {
   const { directory, dataDir } = await filled();
   const path = join(dataDir, "people.sqlite");
   const bytes = readFileSync(path);

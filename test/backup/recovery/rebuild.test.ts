@@ -49,7 +49,7 @@ async function expectAnswers(copy: Filled): Promise<void> {
   expect(await getAnswers(server)).toEqual(copy.answers);
 }
 
-describe("with a backup and an archive that begins behind it", () => {
+describe("with a backup and an archive that starts after it", () => {
   test("the next start rebuilds the event store automatically", async () => {
     const copy = toCopy(backedUp);
     zeroHeader(copy.dataDir);

@@ -248,7 +248,7 @@ test("as many events as the store likes best are loaded together, wherever that 
   expect(stores.released.at(-1)).toEqual(["realtime", events.length]);
 });
 
-test("when the time for loading is over, a step ends behind the portion that it has; the rest is loaded later", async () => {
+test("when the time for loading is over, a step ends after its current batch; the rest is loaded later", async () => {
   await using stores = await TestStores.open();
   const { loader } = stores;
   const pipeline = stores.pipeline({ portionBytes: 1 });

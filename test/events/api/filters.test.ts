@@ -54,7 +54,7 @@ test("an empty filter is ignored", async () => {
   }
 });
 
-test("pages continue behind events of every year", async () => {
+test("pages continue after events of every year", async () => {
   for (const [order, names] of [
     ["timestamp", ["first", "second"]],
     ["-timestamp", ["second", "first"]],

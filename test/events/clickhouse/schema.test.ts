@@ -55,7 +55,7 @@ describe("addresses", () => {
     expect(read).not.toThrow("secret");
   });
 
-  test("the password may come from elsewhere", () => {
+  test("the password can be read from other sources", () => {
     const config = {
       "events-url": parseClickHouseUrl("clickhouse://me:a@ch/db")!,
       "events-password-file": "",

@@ -12,7 +12,7 @@ import { temporaryFolder } from "../../support/server.ts";
 
 const test = testWithClickHouse("the event store in ClickHouse");
 
-test("a server gets its name once a successor knows it too", async () => {
+test("a server's name is stored once a successor has it too", async () => {
   await using server = await TestClickHouse.start();
   await server.run("CREATE DATABASE one");
   const address = parseClickHouseUrl(server.url("one"))!;

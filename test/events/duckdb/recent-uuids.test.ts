@@ -52,7 +52,7 @@ test("another uuid, or one of another project, is new; other versions and earlie
   expect(recent.isNew(1, crypto.randomUUID())).toBe(false);
 });
 
-test("beyond the limit the oldest are dropped, and their time becomes unknown", () => {
+test("above the limit the oldest are dropped, and their time is unknown", () => {
   const recent = new RecentUuids(0, 20_000);
   const uuids = Array.from({ length: 100_000 }, (_, n) => uuidAt(start + n));
   // Of a clock that is wrong by a year.

@@ -178,7 +178,7 @@ describe("trends", () => {
     expect(empty!.aggregated_value).toBe(0);
   });
 
-  test("one figure for each value of a breakdown, and for the values behind the first", async () => {
+  test("one figure for each value of a breakdown, and one for the remaining values", async () => {
     const query = {
       series: [calls({ math: "dau" })],
       trendsFilter: { display: "ActionsTable" },
@@ -248,7 +248,7 @@ describe("trends", () => {
     expect(await trends({ series: [{ event: "call" }], samplingFactor: 1 })).toMatchObject([{ count: 4 }]);
   });
 
-  test("breakdown_limit: the values behind it are one", async () => {
+  test("breakdown_limit: the values after it are combined", async () => {
     const results = await trends({
       series: [calls()],
       breakdownFilter: { breakdown: "flag", breakdown_limit: 1 },

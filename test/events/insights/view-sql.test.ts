@@ -134,7 +134,7 @@ test("the statement of a figure returns as many events, and as many persons, as 
   expect(new Set(rows.map(({ who }) => who)).size).toBe(rows.length);
 });
 
-test("behind a number of active persons stand those of the days before", async () => {
+test("the matching persons of active users include those of the days before", async () => {
   for (const name of ["weekly active persons", "monthly active persons by week, with a breakdown"]) {
     const asked = trends[name]!;
     for (const { data, days, breakdown_value: value, action } of (

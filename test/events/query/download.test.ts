@@ -188,7 +188,7 @@ test("one file of a project at a time; others wait, and too many get Retry-After
   await Promise.all(waiting);
 });
 
-test("long JSON answers are packed for those who take it, short ones and others are not", async () => {
+test("long JSON responses are compressed for clients that accept gzip; short ones are not", async () => {
   const ask = async (address: string, encoding: string, init: RequestInit = {}) => {
     const response = await fetch(`${server.url}${address}`, {
       ...init,

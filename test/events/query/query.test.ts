@@ -275,7 +275,7 @@ describe("answers from the project's own data", () => {
     expect(result.truncated).toBe(true);
   });
 
-  test("a failure behind many rows is one, not their end", async () => {
+  test("a failure after many rows is reported, not taken for the end", async () => {
     await using stores = await filled();
     const failing = (rows: number) =>
       `SELECT n, CAST(CASE WHEN n = ${rows} THEN 'x' ELSE '1' END AS INTEGER) AS one FROM (SELECT range AS n FROM range(3000000))`;

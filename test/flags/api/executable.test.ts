@@ -74,7 +74,7 @@ describe("the published results, over HTTP", () => {
   });
 });
 
-describe("persons and groups made by events", () => {
+describe("persons and groups created by events", () => {
   test("a property that was captured turns a flag on within seconds", async () => {
     await create("pro", {
       groups: [
@@ -142,7 +142,7 @@ describe("persons and groups made by events", () => {
 });
 
 describe("a change is in the very next answer", () => {
-  test("made through the API", async () => {
+  test("created through the API", async () => {
     const id = await create("switch", { groups: [{ properties: [], rollout_percentage: 0 }] });
     for (let round = 0; round < 10; round++) {
       for (const rollout_percentage of [100, 0]) {
@@ -156,7 +156,7 @@ describe("a change is in the very next answer", () => {
     expect((await ask({ distinct_id: "a" })).flags).not.toHaveProperty("switch");
   });
 
-  test("made by another process", async () => {
+  test("created by another process", async () => {
     await create("outside", { groups: [{ properties: [], rollout_percentage: 0 }] });
     expect(await seenValue("outside", { distinct_id: "a" })).toBe(false);
     // This test is another process than the server, as the command line is.

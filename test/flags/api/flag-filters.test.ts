@@ -208,7 +208,7 @@ describe("rollout_percentage next to filters", () => {
     ]);
   });
 
-  test("previews take an integer, too", async () => {
+  test("previews accept an integer, too", async () => {
     using it = await withFlag();
     for (const [path, body] of [
       ["user_blast_radius", {}],

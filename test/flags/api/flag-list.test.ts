@@ -188,7 +188,7 @@ describe("the list of flags", () => {
     });
   }
 
-  test("type=experiment: flags with experiments, or made for one", async () => {
+  test("type=experiment: flags with experiments, or created for one", async () => {
     using it = await stocked();
     const { server, keys } = it;
     expect(await keys("type=experiment")).toEqual([]);

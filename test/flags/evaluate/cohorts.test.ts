@@ -117,7 +117,7 @@ describe("static cohorts", () => {
   });
 });
 
-describe("cohorts that cannot be computed fail their flag, and only theirs", () => {
+describe("a cohort that cannot be computed fails its flag only", () => {
   const cohorts = [
     cohort(1, all(inCohort(99))),
     cohort(2, all(inCohort(3))),

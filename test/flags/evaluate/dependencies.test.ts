@@ -87,7 +87,7 @@ describe("dependencies", () => {
     }
     expect(valueIn(set, "fine")[0]).toBe(true);
   });
-  test("a chain of 20,000 flags neither overflows nor takes long", () => {
+  test("a chain of 20,000 flags does not overflow the stack and is fast", () => {
     const chain = Array.from({ length: 20_000 }, (_, i) =>
       flag(i + 1, `f${i + 1}`, i === 0 ? when([]) : when([dependsOn(String(i))])),
     );

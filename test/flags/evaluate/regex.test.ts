@@ -60,7 +60,7 @@ describe("patterns written for other engines", () => {
   }
 });
 
-describe("patterns that explode elsewhere take at most 5 ms", () => {
+describe("patterns with exponential backtracking elsewhere run in at most 5 ms", () => {
   const many = "a".repeat(5_000);
   const cases: [string, string][] = [
     ["^(a+)+$", `${many}!`],

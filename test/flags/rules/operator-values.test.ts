@@ -138,7 +138,7 @@ describe("values of operators in flags", () => {
     for (const value of [true, false, "control", "true"]) expect(saving(2, value)).toBe("accepted");
   });
 
-  test("what does not fit matches nothing, whatever the property; what flags take fits", () => {
+  test("values that do not fit match nothing, for any property; values that flags accept fit", () => {
     const operator = fc.constantFrom(...operatorNames);
     fc.assert(
       fc.property(operator, fc.jsonValue(), fc.jsonValue(), (name: OperatorName, wanted, found) => {

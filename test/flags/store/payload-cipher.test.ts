@@ -40,7 +40,7 @@ describe("secret payloads", () => {
     expect(stored(server)).toBe(before);
   });
 
-  test("are not made of the placeholder, where there is nothing to keep", async () => {
+  test("are not created from the placeholder if nothing is preserved", async () => {
     using server = secretServer();
     const filters = { payloads: { true: '"one"' } };
     const rejected = { status: 400, body: { code: "invalid_input", attr: "filters" } };
@@ -381,7 +381,7 @@ describe("the history of a payload that was encrypted later", () => {
     expect(JSON.stringify(entry)).not.toMatch(/public-from-now|sealed:/);
   });
 
-  test("cannot be reverted across, and a pending change that lost its payload is not made", async () => {
+  test("cannot be reverted across; a pending change that lost its payload is not applied", async () => {
     const { server, edit } = await serverWithHistory();
     using _ = server;
     const [, entry] = (await server.ask("GET", `${flagsPath}1/activity/`)).body.results;

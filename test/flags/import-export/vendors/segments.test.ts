@@ -68,7 +68,7 @@ describe("Flagsmith", () => {
     ]);
   });
 
-  test("overrides without a priority come after those with one", () => {
+  test("overrides without a priority are after those with one", () => {
     const segment = (name: string, enabled: boolean, priority: number | undefined) => ({
       name,
       rules: [rule("ALL", [condition("EQUAL")])],
