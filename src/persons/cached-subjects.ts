@@ -1,12 +1,20 @@
 /**
  * Caches what flag evaluation reads of persons in another process: a node of a cluster answers from memory, reads a person that
- * it does not know once, and never waits long for one. Entries are also kept for IDs without a person.
+ * it does not know once, with others of the same event-loop tick, and never waits long for one. IDs without a person have
+ * entries.
  */
 
-import type { MaybePromise } from "../lib/concurrency.ts";
+import { type MaybePromise, TickBatch } from "../lib/concurrency.ts";
 import type { Group } from "./groups.ts";
-import type { PersonJson } from "./person.ts";
-import type { GroupKey, OverriddenId, StoredSubject, SubjectQuery, SubjectReader } from "./person-reader.ts";
+import {
+  type GroupKey,
+  type StoredId,
+  type StoredSubject,
+  type SubjectQuery,
+  type SubjectReader,
+  type SubjectSource,
+  toSubject,
+} from "./person-reader.ts";
 
 /** No request waits longer for a person. */
 const waitMsMax = 250;
@@ -14,8 +22,12 @@ const waitMsMax = 250;
 const entryMsMax = 30_000;
 /** The same of groups, whose changes are not announced. */
 const groupMsMax = 2_000;
+/** The same of the answer that nothing has overrides. */
+export const noOverridesMsMax = 500;
 /** Reads in progress, of which some may wait for a connection. */
 export const readsMax = 1_000;
+/** Persons or groups per statement: each can have 0.5 MB. */
+export const readsAtOnce = 100;
 /** Size of an entry without its strings. */
 const entryBytes = 256;
 
@@ -26,14 +38,7 @@ export class SubjectUnavailableError extends Error {
   }
 }
 
-/** What is known of a distinct ID. */
-interface IdEntry {
-  person: PersonJson | undefined;
-  staticCohortIds: ReadonlySet<number> | undefined;
-  overridden: OverriddenId | undefined;
-}
-
-type Value = IdEntry | { group: Group | undefined };
+type Value = StoredId | { group: Group | undefined };
 
 interface Entry<Of extends Value = Value> {
   value: Of;
@@ -70,13 +75,19 @@ export class CachedSubjects implements SubjectReader {
   private readonly keysByChange = new Map<string, Set<string>>();
   private bytes = 0;
   private hasOverrides = false;
+  private checkingOverrides: Promise<boolean> | undefined;
+  private overridesCheckedAt = Number.NEGATIVE_INFINITY;
   private readonly now: () => number;
+  private readonly ids: TickBatch<{ projectId: number; distinctId: string; nowMicros: number }, StoredId>;
+  private readonly groups: TickBatch<GroupKey & { projectId: number }, Group | undefined>;
 
   constructor(
-    private readonly source: SubjectReader,
+    private readonly source: SubjectSource,
     private readonly options: CachedSubjectsOptions,
   ) {
     this.now = options.now ?? (() => performance.now());
+    this.ids = new TickBatch((ids) => source.storedIds(ids, ids.at(-1)!.nowMicros), readsAtOnce);
+    this.groups = new TickBatch((keys) => source.storedGroups(keys), readsAtOnce);
   }
 
   /** @throws {SubjectUnavailableError} also as a rejected promise */
@@ -85,22 +96,36 @@ export class CachedSubjects implements SubjectReader {
     const groups = query.groups.map((group) => this.groupEntry(query, group));
     const isCached = <Item>(all: MaybePromise<Item>[]): all is Item[] =>
       all.every((value) => !(value instanceof Promise));
-    if (isCached(ids) && isCached(groups)) return toSubject(query, ids, groups);
+    const combine = (idValues: StoredId[], groupValues: { group: Group | undefined }[]) =>
+      toSubject(
+        query,
+        idValues,
+        groupValues.map(({ group }) => group),
+      );
+    if (isCached(ids) && isCached(groups)) return combine(ids, groups);
     return Promise.all([Promise.all(ids), Promise.all(groups)]).then(([idValues, groupValues]) =>
-      toSubject(query, idValues, groupValues),
+      combine(idValues, groupValues),
     );
   }
 
   /** @returns the last known value if it cannot be read in time */
   hasHashKeyOverrides(): MaybePromise<boolean> {
-    if (this.hasOverrides || this.options.isUnavailable()) return this.hasOverrides;
-    const remember = (found: boolean) => {
+    const isKnown = this.hasOverrides || this.now() < this.overridesCheckedAt + noOverridesMsMax;
+    if (isKnown || this.options.isUnavailable()) return this.hasOverrides;
+    this.checkingOverrides ??= this.checkOverrides();
+    return inTime(this.checkingOverrides).catch(() => this.hasOverrides);
+  }
+
+  private async checkOverrides(): Promise<boolean> {
+    const startedAt = this.now();
+    try {
+      const found = await this.source.hasHashKeyOverrides();
       this.hasOverrides ||= found;
-      return found;
-    };
-    const found = this.source.hasHashKeyOverrides();
-    if (!(found instanceof Promise)) return remember(found);
-    return inTime(found.then(remember)).catch(() => this.hasOverrides);
+      this.overridesCheckedAt = startedAt;
+      return this.hasOverrides;
+    } finally {
+      this.checkingOverrides = undefined;
+    }
   }
 
   /**
@@ -120,7 +145,13 @@ export class CachedSubjects implements SubjectReader {
     for (const key of [...this.entries.keys()]) this.remove(key);
   }
 
-  /** Forgets an ID, for example after its overrides were stored. */
+  /** Forgets an ID whose overrides were stored. */
+  overridesStored(projectId: number, distinctId: string): void {
+    this.hasOverrides = true;
+    this.evictId(projectId, distinctId);
+  }
+
+  /** Forgets an ID. */
   evictId(projectId: number, distinctId: string): void {
     const key = idKey(projectId, distinctId);
     const read = this.reading.get(key);
@@ -132,37 +163,24 @@ export class CachedSubjects implements SubjectReader {
     return { entries: this.entries.size, bytes: this.bytes };
   }
 
-  private idEntry({ projectId, nowMicros }: SubjectQuery, distinctId: string): MaybePromise<IdEntry> {
+  private idEntry({ projectId, nowMicros }: SubjectQuery, distinctId: string): MaybePromise<StoredId> {
     return this.value(idKey(projectId, distinctId), async () => {
-      const { person, staticCohortIds, overridden } = await this.source.subject({
-        projectId,
-        distinctIds: [distinctId],
-        withCohorts: true,
-        withOverrides: true,
-        groups: [],
-        nowMicros,
-      });
-      const value = { person, staticCohortIds, overridden: overridden[0] };
+      const value = await this.ids.add({ projectId, distinctId, nowMicros });
+      const { person } = value;
       const characters = distinctId.length + (person?.storedProperties.length ?? 0);
       const changeId = person?.uuid ?? this.options.changeIdOf(projectId, distinctId);
       return { value, bytes: getBytes(characters), expiresAt: this.now() + entryMsMax, changeId };
     });
   }
 
-  private groupEntry(query: SubjectQuery, group: GroupKey): MaybePromise<{ group: Group | undefined }> {
-    const { projectId, nowMicros } = query;
+  private groupEntry(
+    { projectId }: SubjectQuery,
+    group: GroupKey,
+  ): MaybePromise<{ group: Group | undefined }> {
     const key = `group ${projectId} ${group.typeIndex} ${group.key}`;
     return this.value(key, async () => {
-      const { groups } = await this.source.subject({
-        projectId,
-        distinctIds: [],
-        withCohorts: false,
-        withOverrides: false,
-        groups: [group],
-        nowMicros,
-      });
-      const characters = group.key.length + JSON.stringify(groups[0]?.properties ?? {}).length;
-      const value = { group: groups[0] };
+      const value = { group: await this.groups.add({ projectId, ...group }) };
+      const characters = group.key.length + JSON.stringify(value.group?.properties ?? {}).length;
       return { value, bytes: getBytes(characters), expiresAt: this.now() + groupMsMax, changeId: undefined };
     });
   }
@@ -257,20 +275,3 @@ async function inTime<Result>(reading: Promise<Result>): Promise<Result> {
 const getBytes = (characters: number) => entryBytes + 2 * characters;
 
 const idKey = (projectId: number, distinctId: string) => `id ${projectId} ${distinctId}`;
-
-function toSubject(
-  query: SubjectQuery,
-  ids: readonly IdEntry[],
-  groups: readonly { group: Group | undefined }[],
-): StoredSubject {
-  const person = ids[0]?.person;
-  const others = ids.filter(
-    (id, index) => index === 0 || id.person === undefined || id.person.id !== person?.id,
-  );
-  return {
-    person,
-    staticCohortIds: query.withCohorts ? ids[0]?.staticCohortIds : undefined,
-    overridden: query.withOverrides ? others.flatMap(({ overridden }) => overridden ?? []) : [],
-    groups: groups.map(({ group }) => group),
-  };
-}

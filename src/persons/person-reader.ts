@@ -46,6 +46,46 @@ export interface OverriddenId {
   overrides: ReadonlyMap<string, string>;
 }
 
+/** What is known of one distinct ID. */
+export interface StoredId {
+  person: PersonJson | undefined;
+  /** The person's static cohorts; empty without a person. */
+  staticCohortIds: ReadonlySet<number>;
+  /** Undefined for an empty ID. */
+  overridden: OverriddenId | undefined;
+}
+
+/** Reads what flag evaluation needs for many requests at once. */
+export interface SubjectSource {
+  /** In the order of the IDs. @throws when the store cannot be read */
+  storedIds(
+    ids: readonly { projectId: number; distinctId: string }[],
+    nowMicros: number,
+  ): Promise<StoredId[]>;
+  /** In the order of the keys. @throws when the store cannot be read */
+  storedGroups(keys: readonly (GroupKey & { projectId: number })[]): Promise<(Group | undefined)[]>;
+  /** See `SubjectReader`. */
+  hasHashKeyOverrides(): MaybePromise<boolean>;
+}
+
+/** Combines what is known of a query's IDs. @param ids in the order of the query */
+export function toSubject(
+  query: Pick<SubjectQuery, "withCohorts" | "withOverrides">,
+  ids: readonly StoredId[],
+  groups: (Group | undefined)[],
+): StoredSubject {
+  const person = ids[0]?.person;
+  const others = ids.filter(
+    (id, index) => index === 0 || id.person === undefined || id.person.id !== person?.id,
+  );
+  return {
+    person,
+    staticCohortIds: query.withCohorts && person !== undefined ? ids[0]!.staticCohortIds : undefined,
+    overridden: query.withOverrides ? others.flatMap(({ overridden }) => overridden ?? []) : [],
+    groups,
+  };
+}
+
 /** Reads for flag evaluation. Synchronous if the store or a cache has the values. */
 export interface SubjectReader {
   /** @throws when the store cannot be read, also as a rejected promise */

@@ -1,6 +1,6 @@
 /** Persons as rows in PostgreSQL are read like the ones in files, and copied from and to files. */
 
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect, spyOn, test } from "bun:test";
 import { Postgres } from "../../src/cluster/connection.ts";
 import { migratePostgres } from "../../src/cluster/schema.ts";
 import type { JsonObject } from "../../src/lib/json/value.ts";
@@ -10,6 +10,7 @@ import { addCohortMembers } from "../../src/persons/cohort-members.ts";
 import { addHashKeyOverrides } from "../../src/persons/hash-key-overrides.ts";
 import { copyFromRows, copyToRows, rowTables } from "../../src/persons/postgres/copy.ts";
 import { deletePerson } from "../../src/persons/postgres/merge-rows.ts";
+import { NodePersonReader } from "../../src/persons/postgres/node-reader.ts";
 import { postgresPersonWriter } from "../../src/persons/postgres/person-writer.ts";
 import { PostgresPersonReader } from "../../src/persons/postgres/reader.ts";
 import { propertiesJson } from "../../src/persons/property-key-sets.ts";
@@ -27,6 +28,13 @@ async function open(): Promise<Postgres> {
   await migratePostgres(postgres);
   return postgres;
 }
+
+const openNodeReader = (postgres: Postgres) =>
+  new NodePersonReader(postgres, {
+    cacheBytes: 1_000_000,
+    isUnavailable: () => false,
+    onError: () => undefined,
+  });
 
 /** Everything that both sides have, in an order; properties as JSON. */
 function getContent(people: TestPeople): Record<string, unknown[]> {
@@ -57,6 +65,40 @@ if (hasPostgres) {
     const postgres = await open();
     await copyToRows(people.db, postgres);
     return { reader: new PostgresPersonReader(postgres), close: async () => await postgres.close() };
+  });
+
+  personReaderConformance("NodePersonReader", async (people) => {
+    const postgres = await open();
+    await copyToRows(people.db, postgres);
+    const reader = openNodeReader(postgres);
+    const close = async () => {
+      reader.stop();
+      await postgres.close();
+    };
+    return { reader, close };
+  });
+
+  test("requests of one event-loop tick for ids of several projects are one statement", async () => {
+    using people = new TestPeople();
+    const ids = Array.from({ length: 20 }, (_, n) => `p${n}`);
+    people.apply(...ids.map((id) => set(id, { id })), event({ distinctId: "p3", projectId: 2 }));
+    const postgres = await open();
+    await copyToRows(people.db, postgres);
+    const reader = openNodeReader(postgres);
+    // Reading changes would be counted.
+    reader.stop();
+    const withCohorts = { groups: [], withCohorts: true, withOverrides: true, nowMicros: 0 };
+    const read = async (projectId: number, id: string) =>
+      (await reader.subject({ projectId, distinctIds: [id], ...withCohorts })).person;
+    const statements = spyOn(postgres, "run");
+    const found = await Promise.all([...ids.map((id) => read(1, id)), read(2, "p3"), read(2, "p4")]);
+    expect(statements).toHaveBeenCalledTimes(1);
+    expect(found.map((person) => person && [person.projectId, person.mainDistinctId])).toEqual([
+      ...ids.map((id) => [1, id]),
+      [2, "p3"],
+      undefined,
+    ]);
+    await postgres.close();
   });
 
   test("persons that are copied to rows and back are the same, and later ones get other IDs", async () => {

@@ -1,18 +1,28 @@
 import { describe, expect, test } from "bun:test";
-import { CachedSubjects, readsMax, SubjectUnavailableError } from "../../src/persons/cached-subjects.ts";
+import {
+  CachedSubjects,
+  noOverridesMsMax,
+  readsAtOnce,
+  readsMax,
+  SubjectUnavailableError,
+} from "../../src/persons/cached-subjects.ts";
 import type {
+  GroupKey,
   PersonReader,
-  StoredSubject,
+  StoredId,
   SubjectQuery,
-  SubjectReader,
+  SubjectSource,
 } from "../../src/persons/person-reader.ts";
 import { SqlitePersonReader } from "../../src/persons/sqlite-person-reader.ts";
 import { personReaderConformance } from "./person-reader-conformance.ts";
 import { newYearMicros, set, TestPeople } from "./support.ts";
 
 /** Reads later, or never. */
-class Remote implements SubjectReader {
-  queries: SubjectQuery[] = [];
+class Remote implements SubjectSource {
+  /** The IDs and group keys of each statement. */
+  statements: string[][] = [];
+  overrideChecks = 0;
+  hasOverrides = true;
   isHanging = false;
   isBroken = false;
   /** Called when a read has its result, before it is returned. */
@@ -20,19 +30,49 @@ class Remote implements SubjectReader {
 
   constructor(private readonly people: TestPeople) {}
 
-  async subject(query: SubjectQuery): Promise<StoredSubject> {
-    this.queries.push(query);
-    await new Promise(setImmediate);
-    if (this.isHanging) await new Promise(() => undefined);
-    if (this.isBroken) throw new Error("The connection is lost.");
-    const subject = new SqlitePersonReader(this.people.db).subject(query);
-    await this.onRead?.();
-    return subject;
+  storedIds(ids: readonly { projectId: number; distinctId: string }[], nowMicros: number) {
+    const keys = ids.map(({ distinctId }) => distinctId);
+    return this.read(keys, (reader) =>
+      ids.map(({ projectId, distinctId }): StoredId => {
+        const query = { projectId, distinctIds: [distinctId], groups: [], nowMicros };
+        const { person, staticCohortIds, overridden } = reader.subject({
+          ...query,
+          withCohorts: true,
+          withOverrides: true,
+        });
+        return { person, staticCohortIds: staticCohortIds ?? new Set(), overridden: overridden[0] };
+      }),
+    );
+  }
+
+  storedGroups(keys: readonly (GroupKey & { projectId: number })[]) {
+    return this.read(
+      keys.map(({ key }) => key),
+      (reader) =>
+        keys.map(({ projectId, ...group }) => {
+          const query = { projectId, distinctIds: [], withCohorts: false, withOverrides: false };
+          return reader.subject({ ...query, groups: [group], nowMicros: newYearMicros }).groups[0];
+        }),
+    );
   }
 
   async hasHashKeyOverrides(): Promise<boolean> {
+    this.overrideChecks += 1;
     if (this.isHanging) await new Promise(() => undefined);
-    return true;
+    return this.hasOverrides;
+  }
+
+  private async read<Result>(
+    keys: string[],
+    get: (reader: SqlitePersonReader) => Result[],
+  ): Promise<Result[]> {
+    this.statements.push(keys);
+    await new Promise(setImmediate);
+    if (this.isHanging) await new Promise(() => undefined);
+    if (this.isBroken) throw new Error("The connection is lost.");
+    const results = get(new SqlitePersonReader(this.people.db));
+    await this.onRead?.();
+    return results;
   }
 }
 
@@ -91,7 +131,7 @@ describe("the cache of subjects", () => {
     it.people.apply(set("ann", { plan: "pro" }));
     expect([await it.plan("ann"), await it.plan("bob")]).toEqual(["pro", undefined]);
     for (const id of ["ann", "bob"]) expect(it.ask(id)).not.toBeInstanceOf(Promise);
-    expect(it.remote.queries).toHaveLength(2);
+    expect(it.remote.statements).toHaveLength(2);
   });
 
   test("reads an id once for requests at the same time", async () => {
@@ -102,7 +142,51 @@ describe("the cache of subjects", () => {
       "pro",
       "pro",
     ]);
-    expect(it.remote.queries).toHaveLength(1);
+    expect(it.remote.statements).toHaveLength(1);
+  });
+
+  test("reads the ids and groups of one event-loop tick with one statement of each kind", async () => {
+    using it = new Setup();
+    it.people.apply(set("ann", { plan: "pro" }), set("kim", { plan: "free" }));
+    const withGroup = (distinctId: string, key: string) =>
+      it.cache.subject({
+        projectId: 1,
+        distinctIds: [distinctId],
+        withCohorts: false,
+        withOverrides: true,
+        groups: [{ typeIndex: 0, key }],
+        nowMicros: newYearMicros,
+      });
+    const subjects = await Promise.all([
+      withGroup("ann", "acme"),
+      withGroup("bob", "bolt"),
+      withGroup("ann", "bolt"),
+      withGroup("kim", "acme"),
+    ]);
+    expect(it.remote.statements).toEqual([
+      ["ann", "bob", "kim"],
+      ["acme", "bolt"],
+    ]);
+    expect(subjects.map(({ person }) => person?.mainDistinctId)).toEqual(["ann", undefined, "ann", "kim"]);
+    await Promise.all([it.plan("ann"), it.plan("new")]);
+    expect(it.remote.statements.slice(2)).toEqual([["new"]]);
+  });
+
+  test("a statement reads 100 ids; more are several statements", async () => {
+    using it = new Setup();
+    it.people.apply(set("p0", { plan: "first" }), set("p100", { plan: "last" }));
+    const plans = await Promise.all(Array.from({ length: readsAtOnce + 1 }, (_, n) => it.plan(`p${n}`)));
+    expect(it.remote.statements.map(({ length }) => length)).toEqual([100, 1]);
+    expect([plans[0], plans[1], plans[100]]).toEqual(["first", undefined, "last"]);
+  });
+
+  test("an error concerns all ids of its statement, and no other ones", async () => {
+    using it = new Setup();
+    it.remote.isBroken = true;
+    const failing = ["ann", "bob"].map((id) => it.plan(id).catch(() => "failed"));
+    expect(await Promise.all(failing)).toEqual(["failed", "failed"]);
+    it.remote.isBroken = false;
+    expect(await Promise.all(["ann", "bob"].map((id) => it.plan(id)))).toEqual([undefined, undefined]);
   });
 
   test("forgets what a change concerns, and everything after its time", async () => {
@@ -169,12 +253,12 @@ describe("the cache of subjects", () => {
       expect(it.cache.size.bytes).toBeLessThanOrEqual(3_000);
     }
     expect(it.cache.size.entries).toBeGreaterThan(2);
-    const { length } = it.remote.queries;
+    const { length } = it.remote.statements;
     await it.plan("p0");
     await it.plan("p19");
-    expect(it.remote.queries).toHaveLength(length);
+    expect(it.remote.statements).toHaveLength(length);
     await it.plan("p1");
-    expect(it.remote.queries).toHaveLength(length + 1);
+    expect(it.remote.statements).toHaveLength(length + 1);
   });
 
   test("while the store is unavailable, cached ones are used at any age and others fail immediately", async () => {
@@ -187,7 +271,7 @@ describe("the cache of subjects", () => {
     expect(it.ask("ann")).not.toBeInstanceOf(Promise);
     expect(() => it.ask("bob")).toThrow(SubjectUnavailableError);
     expect(it.cache.hasHashKeyOverrides()).toBe(true);
-    expect(it.remote.queries).toHaveLength(1);
+    expect(it.remote.statements).toHaveLength(1);
   });
 
   test("no request waits longer than 250 ms, and an old entry is better than none", async () => {
@@ -232,7 +316,7 @@ describe("the cache of subjects", () => {
     gate.resolve();
     expect(await before).toBe("pro");
     expect(await it.plan("ann")).toBe("free");
-    expect(it.remote.queries).toHaveLength(2);
+    expect(it.remote.statements).toHaveLength(2);
   });
 
   test("1,000 reads are in progress; others fail immediately, or use an old entry", async () => {
@@ -244,17 +328,33 @@ describe("the cache of subjects", () => {
     const waiting = Array.from({ length: readsMax }, (_, n) => it.plan(`p${n}`).catch(() => "late"));
     expect(await it.plan("one more").catch(String)).toContain(`${readsMax} reads are in progress`);
     expect(await it.plan("ann")).toBe("pro");
-    expect(it.remote.queries).toHaveLength(1 + readsMax);
     expect(new Set(await Promise.all(waiting))).toEqual(new Set(["late"]));
+    expect(it.remote.statements).toHaveLength(1 + readsMax / readsAtOnce);
   });
 
   test("a slow check for overrides returns the last known value", async () => {
     using it = new Setup();
     it.remote.isHanging = true;
     expect(await it.cache.hasHashKeyOverrides()).toBe(false);
-    it.remote.isHanging = false;
-    expect(await it.cache.hasHashKeyOverrides()).toBe(true);
-    it.remote.isHanging = true;
+    it.cache.overridesStored(1, "ann");
     expect(it.cache.hasHashKeyOverrides()).toBe(true);
+  });
+
+  test("checks once for overrides until half a second has passed or one is stored", async () => {
+    using it = new Setup();
+    it.remote.hasOverrides = false;
+    const check = () => it.cache.hasHashKeyOverrides();
+    expect(await Promise.all([check(), check()])).toEqual([false, false]);
+    it.now += noOverridesMsMax - 1;
+    expect(check()).toBe(false);
+    expect(it.remote.overrideChecks).toBe(1);
+    it.now += 1;
+    const checking = check();
+    it.cache.overridesStored(1, "ann");
+    await checking;
+    expect(check()).toBe(true);
+    it.now += noOverridesMsMax;
+    expect(check()).toBe(true);
+    expect(it.remote.overrideChecks).toBe(2);
   });
 });

@@ -27,7 +27,7 @@ export class PostgresGroups {
   }
 
   async findGroup(projectId: number, typeIndex: number, key: string): Promise<Group | undefined> {
-    return (await this.groupsNamed(projectId, [{ typeIndex, key }]))[0];
+    return (await this.storedGroups([{ projectId, typeIndex, key }]))[0];
   }
 
   async listGroups(
@@ -78,15 +78,16 @@ export class PostgresGroups {
     );
   }
 
-  /** The groups with these keys, in their order. */
-  protected async groupsNamed(projectId: number, keys: readonly GroupKey[]): Promise<(Group | undefined)[]> {
+  async storedGroups(keys: readonly (GroupKey & { projectId: number })[]): Promise<(Group | undefined)[]> {
     if (keys.length === 0) return [];
     const rows = await this.postgres.run(
       (sql) => sql<(GroupRow & { place: number })[]>`
         SELECT wanted.place::int AS place, ${sql.unsafe(groupColumns)}
-        FROM unnest(${numberList(keys.map(({ typeIndex }) => typeIndex))}::text::int[],
-          ${hashList(keys.map(({ key }) => key))}::text::uuid[]) WITH ORDINALITY AS wanted(type_index, hash, place)
-        JOIN flagkeep.project_group g ON g.project_id = ${projectId} AND g.type_index = wanted.type_index
+        FROM unnest(${numberList(keys.map(({ projectId }) => projectId))}::text::int[],
+          ${numberList(keys.map(({ typeIndex }) => typeIndex))}::text::int[],
+          ${hashList(keys.map(({ key }) => key))}::text::uuid[])
+          WITH ORDINALITY AS wanted(project_id, type_index, hash, place)
+        JOIN flagkeep.project_group g ON g.project_id = wanted.project_id AND g.type_index = wanted.type_index
           AND g.key_hash = wanted.hash`,
     );
     const found = new Map(rows.map(({ place, ...row }) => [place, readGroup(row)]));

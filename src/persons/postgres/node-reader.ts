@@ -50,7 +50,7 @@ export class NodePersonReader extends PostgresPersonReader {
 
   /** Forgets IDs whose overrides this node has stored. */
   forget(projectId: number, distinctIds: readonly string[]): void {
-    for (const distinctId of distinctIds) this.cache.evictId(projectId, distinctId);
+    for (const distinctId of distinctIds) this.cache.overridesStored(projectId, distinctId);
   }
 
   stop(): void {

@@ -7,7 +7,15 @@ import { canonicalUuid } from "../../lib/ids.ts";
 import { parseExactJson } from "../../lib/json/exact.ts";
 import { pendingOverrideMicros, toPendingOverrides } from "../hash-key-overrides.ts";
 import { fittingCount, type Person, type PersonJson } from "../person.ts";
-import type { OverriddenId, PersonReader, StoredSubject, SubjectQuery } from "../person-reader.ts";
+import {
+  type OverriddenId,
+  type PersonReader,
+  type StoredId,
+  type StoredSubject,
+  type SubjectQuery,
+  type SubjectSource,
+  toSubject,
+} from "../person-reader.ts";
 import { getValues } from "../property-key-sets.ts";
 import type { PageOptions, PersonList } from "../search.ts";
 import { searchMatchesMax } from "../search.ts";
@@ -32,7 +40,7 @@ const personColumns = `p.id::float8 AS id, p.project_id AS "projectId", p.uuid, 
 /** Distinct IDs per statement of a search that ignores case beyond ASCII. */
 const sliceIds = 10_000;
 
-export class PostgresPersonReader extends PostgresGroups implements PersonReader {
+export class PostgresPersonReader extends PostgresGroups implements PersonReader, SubjectSource {
   constructor(postgres: Postgres) {
     super(postgres);
   }
@@ -50,19 +58,40 @@ export class PostgresPersonReader extends PostgresGroups implements PersonReader
       .then((rows) => rows.length > 0);
   }
 
+  async storedIds(
+    ids: readonly { projectId: number; distinctId: string }[],
+    nowMicros: number,
+  ): Promise<StoredId[]> {
+    if (ids.length === 0) return [];
+    const rows = await this.postgres.run(
+      (sql) => sql<SubjectRow[]>`
+        SELECT ${sql.unsafe(personColumns)},
+          (SELECT json_agg(m.cohort_id) FROM flagkeep.cohort_member m WHERE m.person_id = p.id) AS cohorts,
+          (SELECT json_object_agg(o.flag_key, o.hash_key) FROM flagkeep.hash_key_override o
+           WHERE o.person_id = p.id) AS overrides,
+          q.hash_key AS "hashKey", q.flag_keys AS "flagKeys", q.requested_at::float8 AS "requestedMicros"
+        FROM unnest(${numberList(ids.map(({ projectId }) => projectId))}::text::int[],
+          ${hashList(ids.map(({ distinctId }) => distinctId))}::text::uuid[])
+          WITH ORDINALITY AS wanted(project_id, hash, place)
+        LEFT JOIN flagkeep.distinct_id d ON d.project_id = wanted.project_id AND d.id_hash = wanted.hash
+        LEFT JOIN flagkeep.person p ON p.id = d.person_id
+        LEFT JOIN flagkeep.pending_override q ON q.project_id = wanted.project_id AND q.id_hash = wanted.hash
+          AND q.requested_at >= ${nowMicros - pendingOverrideMicros}
+        ORDER BY wanted.place`,
+    );
+    return ids.map(({ distinctId }, index) => storedId(distinctId, rows[index]!, nowMicros));
+  }
+
   private async readSubject(query: SubjectQuery): Promise<StoredSubject> {
-    const [rows, groups] = await Promise.all([
-      query.distinctIds.length === 0 ? [] : this.subjectRows(query),
-      this.groupsNamed(query.projectId, query.groups),
+    const { projectId } = query;
+    const [ids, groups] = await Promise.all([
+      this.storedIds(
+        query.distinctIds.map((distinctId) => ({ projectId, distinctId })),
+        query.nowMicros,
+      ),
+      this.storedGroups(query.groups.map((group) => ({ projectId, ...group }))),
     ]);
-    const person = rows[0]?.id == null ? undefined : personJson(rows[0]);
-    const withCohorts = query.withCohorts && person !== undefined;
-    return {
-      person,
-      staticCohortIds: withCohorts ? new Set(rows[0]!.cohorts) : undefined,
-      overridden: query.withOverrides ? overriddenIds(query, rows) : [],
-      groups,
-    };
+    return toSubject(query, ids, groups);
   }
 
   async personByDistinctId(projectId: number, distinctId: string) {
@@ -180,23 +209,6 @@ export class PostgresPersonReader extends PostgresGroups implements PersonReader
     return new Map(rows.map(({ distinctId, overrides }) => [distinctId, new Map(Object.entries(overrides))]));
   }
 
-  private async subjectRows({ projectId, distinctIds, nowMicros }: SubjectQuery): Promise<SubjectRow[]> {
-    return await this.postgres.run(
-      (sql) => sql<SubjectRow[]>`
-        SELECT ${sql.unsafe(personColumns)},
-          (SELECT json_agg(m.cohort_id) FROM flagkeep.cohort_member m WHERE m.person_id = p.id) AS cohorts,
-          (SELECT json_object_agg(o.flag_key, o.hash_key) FROM flagkeep.hash_key_override o
-           WHERE o.person_id = p.id) AS overrides,
-          q.hash_key AS "hashKey", q.flag_keys AS "flagKeys", q.requested_at::float8 AS "requestedMicros"
-        FROM unnest(${hashList(distinctIds)}::text::uuid[]) WITH ORDINALITY AS wanted(hash, place)
-        LEFT JOIN flagkeep.distinct_id d ON d.project_id = ${projectId} AND d.id_hash = wanted.hash
-        LEFT JOIN flagkeep.person p ON p.id = d.person_id
-        LEFT JOIN flagkeep.pending_override q ON q.project_id = ${projectId} AND q.id_hash = wanted.hash
-          AND q.requested_at >= ${nowMicros - pendingOverrideMicros}
-        ORDER BY wanted.place`,
-    );
-  }
-
   /** IDs of persons with a string in their names, addresses or distinct IDs. @param wanted in lower case */
   private async findMatches(projectId: number, wanted: string): Promise<Set<number>> {
     const byText = await this.postgres.run(
@@ -255,25 +267,24 @@ export class PostgresPersonReader extends PostgresGroups implements PersonReader
   }
 }
 
-/** See `StoredSubject.overridden`. */
-function overriddenIds(
-  { distinctIds, nowMicros }: SubjectQuery,
-  rows: readonly SubjectRow[],
-): OverriddenId[] {
-  return distinctIds.flatMap((distinctId, index): OverriddenId[] => {
-    const row = rows[index]!;
-    const isSamePerson = index > 0 && row.id !== null && row.id === rows[0]!.id;
-    if (distinctId === "" || isSamePerson) return [];
-    const { hashKey, flagKeys, requestedMicros } = row;
-    const own = toPendingOverrides(
-      hashKey === null ? undefined : { hashKey, flagKeys, requestedMicros },
-      nowMicros,
-    );
-    if (row.id === null)
-      return [{ distinctId, hasPerson: false, isOld: own.isOld, overrides: own.overrides }];
-    const overrides = new Map([...own.overrides, ...Object.entries(row.overrides ?? {})]);
-    return [{ distinctId, hasPerson: true, isOld: false, overrides }];
-  });
+function storedId(distinctId: string, row: SubjectRow, nowMicros: number): StoredId {
+  const person = row.id === null ? undefined : personJson(row);
+  return {
+    person,
+    staticCohortIds: new Set(row.cohorts),
+    overridden: distinctId === "" ? undefined : overriddenId(distinctId, row, nowMicros),
+  };
+}
+
+function overriddenId(distinctId: string, row: SubjectRow, nowMicros: number): OverriddenId {
+  const { hashKey, flagKeys, requestedMicros } = row;
+  const { isOld, overrides } = toPendingOverrides(
+    hashKey === null ? undefined : { hashKey, flagKeys, requestedMicros },
+    nowMicros,
+  );
+  if (row.id === null) return { distinctId, hasPerson: false, isOld, overrides };
+  const all = new Map([...overrides, ...Object.entries(row.overrides ?? {})]);
+  return { distinctId, hasPerson: true, isOld: false, overrides: all };
 }
 
 function personJson({
