@@ -3,6 +3,7 @@
 import { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
 import type { DuckDBConnection } from "@duckdb/node-api";
+import { isOutOfMemory } from "../events/duckdb/open-error.ts";
 import { paths } from "../paths.ts";
 import type { Counts, ProjectCounts } from "./manifest.ts";
 
@@ -60,7 +61,7 @@ export async function countEvents(connection: DuckDBConnection, everything = fal
 }
 
 function unlessOutOfMemory(error: unknown): void {
-  if (!/^Error: Out of Memory/.test(String(error))) throw error;
+  if (!isOutOfMemory(error)) throw error;
 }
 
 /** The differences as a sentence for an operator; undefined without any. */

@@ -6,6 +6,7 @@
 
 import type { DuckDBConnection } from "@duckdb/node-api";
 import type { EventDatabase, StoreMemory } from "../events/duckdb/database.ts";
+import { duckDbMessage, findShortage, isOutOfMemory, type Shortage } from "../events/duckdb/open-error.ts";
 import { AppError } from "../lib/errors.ts";
 import { residentBytes } from "../lib/memory-budget.ts";
 
@@ -43,6 +44,15 @@ class QuerySpillExceededError extends AppError {
     super(
       `Query exceeded the limit of temporary files (${toMiB(limitBytes)}) and was cancelled${describeCause(cause)} Narrow the date range or raise --duckdb-spill-limit.`,
     );
+  }
+}
+
+/** The query was cancelled because the disk of its temporary files is full. */
+class QueryDiskFullError extends AppError {
+  readonly code = "query_memory";
+  override readonly hint = "Free disk space in the data directory.";
+  constructor() {
+    super("The disk is full: the query's temporary files could not be written. Narrow the date range.");
   }
 }
 
@@ -161,7 +171,7 @@ export class RunningQueries {
     options.signal?.throwIfAborted();
     if (options.endsAt !== undefined && performance.now() >= options.endsAt) throw new QueryTimeoutError();
     if (options.isForeign) await this.settled();
-    const before = options.isForeign && !this.hasForeign ? await this.database.memory() : undefined;
+    const before = options.isForeign && !this.hasForeign ? await this.findMemory() : undefined;
     const running: Running = { connection: await this.database.connect(), options };
     if (before !== undefined && !this.hasForeign) this.memoryBefore = this.memory = before;
     this.add(running);
@@ -173,7 +183,8 @@ export class RunningQueries {
     } catch (error) {
       const reason = this.getCancelReason(running);
       if (reason === undefined) this.options.onError?.(error);
-      if (reason === undefined && isOutOfMemory(error)) throw this.memoryError(error, running.cause);
+      const shortage = reason === undefined ? findShortage(error) : undefined;
+      if (shortage !== undefined) throw this.shortageError(shortage, error, running.cause);
       throw reason ?? error;
     } finally {
       this.running.delete(running);
@@ -290,19 +301,21 @@ export class RunningQueries {
     if (isClose || now - this.measuredAt > measureEveryMs) void this.measure();
   }
 
-  /** If the measurement fails, the previous limits apply. */
   private async measure(): Promise<void> {
     if (this.isMeasuring) return;
     this.isMeasuring = true;
-    try {
-      this.memory = await this.database.memory();
-      this.measuredAt = performance.now();
-      const cause = this.largestPart();
-      for (const running of this.running)
-        if (cause.bytes > (running.cause?.bytes ?? 0)) running.cause = cause;
-    } finally {
-      this.isMeasuring = false;
-    }
+    const memory = await this.findMemory();
+    this.isMeasuring = false;
+    this.measuredAt = performance.now();
+    if (memory === undefined) return;
+    this.memory = memory;
+    const cause = this.largestPart();
+    for (const running of this.running) if (cause.bytes > (running.cause?.bytes ?? 0)) running.cause = cause;
+  }
+
+  /** DuckDB's memory. The measurement needs some itself: if it fails, the caller keeps the previous figures. */
+  private async findMemory(): Promise<StoreMemory | undefined> {
+    return await this.database.memory().catch(() => undefined);
   }
 
   private largestPart(): MemoryCause {
@@ -333,10 +346,11 @@ export class RunningQueries {
     return stop?.reason === "gone" ? options.signal!.reason : undefined;
   }
 
-  private memoryError(error: unknown, measured: MemoryCause | undefined): AppError {
+  private shortageError(shortage: Shortage, error: unknown, measured: MemoryCause | undefined): AppError {
+    if (shortage === "disk") return new QueryDiskFullError();
     const cause = measured ?? getAllocation(error);
     const { memoryLimitBytes, spillLimitBytes } = this.options;
-    return spillLimitBytes !== undefined && hasFilledFiles(error)
+    return spillLimitBytes !== undefined && shortage === "temporary files"
       ? new QuerySpillExceededError(spillLimitBytes, cause)
       : new QueryMemoryExceededError(memoryLimitBytes, cause);
   }
@@ -350,25 +364,11 @@ export class RunningQueries {
   }
 }
 
-/** Whether DuckDB's own limit was reached. */
-function isOutOfMemory(error: unknown): boolean {
-  return /^Error: Out of Memory/.test(getReason(error));
-}
-
-/** Whether DuckDB's temporary files have reached their limit. */
-function hasFilledFiles(error: unknown): boolean {
-  return /max_temp_directory_size/.test(getReason(error));
-}
-
 /** What DuckDB failed to allocate, for queries that fail before the first measurement. */
 function getAllocation(error: unknown): MemoryCause | undefined {
-  const [, size, unit] = /failed to allocate data of size ([\d.]+) ([KMG])iB/.exec(getReason(error)) ?? [];
+  const [, size, unit] =
+    /failed to allocate data of size ([\d.]+) ([KMG])iB/.exec(duckDbMessage(error)) ?? [];
   if (size === undefined) return undefined;
   const bytes = Number(size) * 1024 ** ("KMG".indexOf(unit!) + 1);
   return { part: "one allocation for a string, a list or an aggregate", bytes };
-}
-
-function getReason(error: unknown): string {
-  const { cause = error } = error instanceof Error ? error : {};
-  return String(cause);
 }

@@ -6,6 +6,8 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import { QueryMemoryExceededError, RunningQueries } from "../../src/engine/running-queries.ts";
 import { type EventDatabase, openEventDatabase } from "../../src/events/duckdb/database.ts";
 import { temporaryFolder } from "../support/server.ts";
+import { testWhen } from "../support/skipped.ts";
+import { usableSizes, Volume } from "../support/volume.ts";
 
 const memoryLimitBytes = 64 * 1024 * 1024;
 const onStuck = (why: string) => {
@@ -120,6 +122,10 @@ test("a query that needs more than the memory uses temporary files, also while e
   expect(steps).toBeGreaterThan(0);
 });
 
+/** Needs temporary files of some hundred MiB. */
+const spilling =
+  "SELECT max(c) FROM (SELECT md5(i::VARCHAR) AS v, count(*) AS c FROM range(6000000) t(i) GROUP BY v)";
+
 async function getRejection(
   target: RunningQueries,
   sql: string,
@@ -153,10 +159,7 @@ test("temporary files have a limit of their own, which the error names", async (
   const small = await openEventDatabase(join(folder, "events.duckdb"), settings);
   try {
     const few = new RunningQueries(small, { ...limits, onStuck, residentBytes: () => memoryLimitBytes });
-    const { code, message } = await getRejection(
-      few,
-      "SELECT max(c) FROM (SELECT md5(i::VARCHAR) AS v, count(*) AS c FROM range(6000000) t(i) GROUP BY v)",
-    );
+    const { code, message } = await getRejection(few, spilling);
     expect(code).toBe("query_memory");
     expect(message).toContain("exceeded the limit of temporary files (16 MiB)");
     expect(message).toContain("--duckdb-spill-limit");
@@ -164,6 +167,48 @@ test("temporary files have a limit of their own, which the error names", async (
   } finally {
     await small.memory();
     small.close();
+  }
+});
+
+test("a measurement that fails for lack of memory disturbs neither the query nor the engine", async () => {
+  const short = async () => {
+    measured += 1;
+    throw new Error(
+      "Out of Memory Error: could not allocate block of size 256.0 KiB (16.0 MiB/16.0 MiB used)",
+    );
+  };
+  let measured = 0;
+  const full = new RunningQueries({ ...database, memory: short }, { memoryLimitBytes, onStuck });
+  const work = async (connection: DuckDBConnection) => {
+    const before = measured;
+    // One at the start, and others while it runs.
+    for (let runs = 0; runs < 1_000 && measured < before + 2; runs++)
+      await connection.runAndReadAll("SELECT sum(length(v)) FROM wide");
+    return (await connection.runAndReadAll("SELECT 7")).getRows()[0]![0];
+  };
+  expect(await full.run(work, { isForeign: true })).toBe(7);
+  expect(measured).toBeGreaterThan(2);
+});
+
+testWhen(
+  usableSizes(["8m"]).length > 0,
+  "a full disk of temporary files",
+  "no volume can be mounted",
+)("a full disk of temporary files has a specific error", async () => {
+  using volume = Volume.mount("8m")!;
+  const limits = { memoryLimitBytes, spillLimitBytes: 1024 * 1024 * 1024 };
+  const settings = { ...limits, threads: 1, temporaryFolder: join(volume.folder, "tmp") };
+  const full = await openEventDatabase(join(temporaryFolder(), "events.duckdb"), settings);
+  try {
+    const few = new RunningQueries(full, { ...limits, onStuck, residentBytes: () => memoryLimitBytes });
+    const { code, message } = await getRejection(few, spilling);
+    expect(code).toBe("query_memory");
+    expect(message).toStartWith("The disk is full");
+    expect(message).not.toContain(volume.folder);
+    expect(await few.run((connection) => connection.runAndReadAll("SELECT 7"))).toBeDefined();
+  } finally {
+    await full.memory();
+    full.close();
   }
 });
 

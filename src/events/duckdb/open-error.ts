@@ -1,4 +1,7 @@
-/** Classifies DuckDB's errors: only a corrupt file may be replaced by a rebuilt one. */
+/**
+ * Classifies DuckDB's errors: only a corrupt file may be replaced by a rebuilt one, and lack of space is not the fault of
+ * a statement's text.
+ */
 
 export type OpenFailure =
   /** The file is corrupt. */
@@ -69,6 +72,27 @@ function isHarmless(error: unknown): boolean {
   return harmlessErrors.some((pattern) => pattern.test(text));
 }
 
+/** What DuckDB ran out of: memory, its limit of temporary files, or the disk that they are on. */
+export type Shortage = "memory" | "temporary files" | "disk";
+
+/** Why a query failed for lack of space; undefined for every other error. */
+export function findShortage(error: unknown): Shortage | undefined {
+  const text = duckDbMessage(error);
+  if (/^Out of Memory Error: /.test(text))
+    return text.includes("'max_temp_directory_size'") ? "temporary files" : "memory";
+  // A query writes nothing but temporary files.
+  const isDiskFull = /^IO Error: Could not write .*: (?:No space left on device|Disk quota exceeded)/s.test(
+    text,
+  );
+  return isDiskFull ? "disk" : undefined;
+}
+
+/** Whether DuckDB's own limit of memory or of temporary files was reached. */
+export function isOutOfMemory(error: unknown): boolean {
+  const shortage = findShortage(error);
+  return shortage !== undefined && shortage !== "disk";
+}
+
 /** After such an error, DuckDB rejects all statements until the file is reopened. */
 export function isInvalidated(error: unknown): boolean {
   return /^FATAL Error: /.test(duckDbMessage(error));
@@ -80,7 +104,7 @@ export function isAmbiguous(error: unknown): boolean {
 }
 
 /** The message of DuckDB's original error, which may be wrapped. */
-function duckDbMessage(error: unknown): string {
+export function duckDbMessage(error: unknown): string {
   let found = error;
   while (found instanceof Error && found.cause instanceof Error) found = found.cause;
   return found instanceof Error ? found.message : String(found);

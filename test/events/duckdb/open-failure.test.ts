@@ -1,5 +1,10 @@
 import { expect, test } from "bun:test";
-import { toOpenError } from "../../../src/events/duckdb/open-error.ts";
+import {
+  findShortage,
+  isOutOfMemory,
+  type Shortage,
+  toOpenError,
+} from "../../../src/events/duckdb/open-error.ts";
 import { StatementFailedError } from "../../../src/events/query/errors.ts";
 
 const cases: [text: string, failure: ReturnType<typeof toOpenError>][] = [
@@ -52,3 +57,43 @@ test("words of a statement are never mistaken for DuckDB's message about its fil
   const real = new Error("IO Error: Corrupt database file: computed checksum 1 does not match 2");
   expect(toOpenError(new StatementFailedError("x", { cause: real }), "reading")).toBe("file_broken");
 });
+
+const used = "(16.0 MiB/16.0 MiB used)";
+/** Every form of DuckDB 1.5; the rest of its texts are suggestions for an operator. */
+const shortages: [text: string, shortage: Shortage | undefined][] = [
+  [`Out of Memory Error: failed to allocate data of size 1.0 GiB ${used}\n\nPossible solutions:`, "memory"],
+  [`Out of Memory Error: could not allocate block of size 256.0 KiB ${used}`, "memory"],
+  [`Out of Memory Error: failed to pin block of size 256.0 KiB ${used}`, "memory"],
+  [`Out of Memory Error: failed to reserve memory data of size 8 bytes ${used}`, "memory"],
+  ["Out of Memory Error: Failed to allocate block of 4096 bytes (bad allocation)", "memory"],
+  ["Out of Memory Error: Allocation failure", "memory"],
+  ["Out of Memory Error: cannot write buffer because no temporary directory is specified!", "memory"],
+  [
+    `Out of Memory Error: failed to offload data block of size 224.0 KiB ${used}.\nThis limit was set by the 'max_temp_directory_size' setting.`,
+    "temporary files",
+  ],
+  [
+    "Out of Memory Error: failed to adjust the 'max_temp_directory_size', currently used space (2 MiB) exceeds the new limit (1 MiB)",
+    "temporary files",
+  ],
+  ['IO Error: Could not write file "tmp/duckdb_temp_storage_DEFAULT-0.tmp": No space left on device', "disk"],
+  ['IO Error: Could not write file "tmp/duckdb_temp_block-7.block": Disk quota exceeded', "disk"],
+  [
+    'IO Error: Could not write to file "tmp/x.tmp" - attempted to write 0 bytes: No space left on device',
+    "disk",
+  ],
+  ['IO Error: Could not write file "tmp/x.tmp": Input/output error', undefined],
+  ['IO Error: Could not read from file "e.duckdb": Input/output error', undefined],
+  ["INTERRUPT Error: Interrupted!", undefined],
+  ["Invalid Input Error: Out of Memory Error: 'max_temp_directory_size'", undefined],
+  ["Conversion Error: Could not convert string 'Out of Memory Error: ' to INT32", undefined],
+];
+
+for (const [text, shortage] of shortages) {
+  test(`${shortage ?? "no shortage"}: ${text.split("\n")[0]}`, () => {
+    for (const error of [new Error(text), new StatementFailedError("x", { cause: new Error(text) })]) {
+      expect(findShortage(error)).toBe(shortage);
+      expect(isOutOfMemory(error)).toBe(shortage === "memory" || shortage === "temporary files");
+    }
+  });
+}
