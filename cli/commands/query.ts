@@ -5,18 +5,16 @@ import { validateOutput, writeToFile, writeToStdout } from "../../src/events/exp
 import { QueryResult, rowsDefault, rowsMax } from "../../src/events/query/run-query.ts";
 import { InvalidFieldError } from "../../src/lib/errors.ts";
 import { chartLines } from "../charts.ts";
-import { engineSessionSettings, openEngineSession, waitForIngestion } from "../engine-session.ts";
+import { engineSessionSettings } from "../engine-session.ts";
+import { withQueries } from "../operations/queries.ts";
+import { type CallOptions, withServer } from "../operations/server.ts";
 import { fileName, positiveInteger, print, printJson, printTable, run, withJson } from "../output.ts";
 import { withSettings } from "../settings.ts";
-import { withProject } from "../stores.ts";
 
-interface QueryOptions {
-  project?: number;
-  dataDir?: string;
+interface QueryOptions extends CallOptions {
   format: "table" | "json" | "csv" | "parquet";
   output?: string;
   limit: number;
-  json?: true;
   chart?: true;
 }
 
@@ -43,7 +41,8 @@ export const query = withJson(
       "\nExamples:\n  flagkeep query 'SELECT event, count(*) AS times FROM events GROUP BY ALL ORDER BY times DESC'\n" +
       "  flagkeep query \"SELECT properties->>'plan' AS plan, count(*) FROM persons GROUP BY ALL\" --project 1 --format json\n" +
       "  flagkeep query --chart \"SELECT date_trunc('day', timestamp) AS day, count(*) FROM events GROUP BY ALL ORDER BY day\"\n" +
-      '  flagkeep query "SELECT * FROM events" -o events.parquet',
+      '  flagkeep query "SELECT * FROM events" -o events.parquet\n' +
+      '  flagkeep query "SELECT count(*) FROM events" --url https://flags.example.com',
   )
   .action(
     run(async (sql: string, options: QueryOptions, command: Command) => {
@@ -54,15 +53,10 @@ export const query = withJson(
           "--chart cannot be combined with --json or --format.",
         );
       }
-      const projectId = withProject(options, ({ project }) => project.id);
       const file = getFile(options, (name) => command.getOptionValueSource(name) === "cli");
-      if (file !== undefined) return await download(sql, projectId, file, options);
+      if (file !== undefined) return await download(sql, file, options);
       const limit = Math.min(options.limit, rowsMax);
-      const result = await openEngineSession(options, async (server) => {
-        // Entries that a crash left in the journal; a running server loads them within a second.
-        if (server.isOwn) await waitForIngestion(server);
-        return await server.ask("query", { projectId, sql, limit });
-      });
+      const result = await withQueries(options, (queries) => queries.select(sql, limit));
       if (result.truncated) process.stderr.write(`flagkeep: only the first ${limit} rows are shown.\n`);
       if (options.chart) return printChart(result);
       const format = options.json ? "json" : options.format;
@@ -71,6 +65,8 @@ export const query = withJson(
       printTable(result.columns, textRows(result));
     }),
   );
+
+withServer(query);
 
 /** Output file of a query. */
 interface OutFile {
@@ -101,19 +97,13 @@ function getFile(
   return { path: resolve(output), format: named, ...rows };
 }
 
-async function download(
-  sql: string,
-  projectId: number,
-  { path, ...how }: OutFile,
-  options: QueryOptions,
-): Promise<void> {
+async function download(sql: string, { path, ...form }: OutFile, options: QueryOptions): Promise<void> {
   if (path !== undefined) validateOutput(path);
-  await openEngineSession(
+  await withQueries(
     options,
-    async (server) => {
-      if (server.isOwn) await waitForIngestion(server);
+    async (queries) => {
       const write = async (sink: typeof writeToStdout) => {
-        for await (const bytes of await server.download({ projectId, sql, ...how })) await sink(bytes);
+        for await (const bytes of await queries.download(sql, form)) await sink(bytes);
       };
       await (path === undefined ? write(writeToStdout) : writeToFile(path, write));
     },

@@ -7,14 +7,15 @@ import {
   createUser,
   findUserByEmail,
   type LevelName,
-  listUsers,
   setUserActive,
   type User,
 } from "../../src/accounts/users.ts";
 import { DateTime, strictObject } from "../../src/lib/schema.ts";
+import { listAllUsers } from "../../src/operations/users.ts";
 import { changeTime } from "../cluster-stores.ts";
 import { assertConsole, consoleSettings, getConsoleUrl } from "../console-link.ts";
-import { print, printJson, printTable, run, withJson } from "../output.ts";
+import { operationCommand } from "../operations/command.ts";
+import { print, printJson, run, withJson } from "../output.ts";
 import { configFromOptions, withSettings } from "../settings.ts";
 import { osUserAuthor, resolveOrganization, withMetadata } from "../stores.ts";
 
@@ -67,31 +68,6 @@ const create = withJson(withSettings(new Command("create"), ["data-dir"]), NewUs
         });
         if (options.json) return printJson({ ...record(user), level: options.level });
         print(`${user.email} is ${options.level === "member" ? "a" : "an"} ${options.level}.`);
-      }),
-    ),
-  );
-
-const list = withJson(
-  withSettings(new Command("list"), ["data-dir"]),
-  Type.Array(UserRecord),
-  "print the users as JSON",
-)
-  .description("List users; `flagkeep members` shows their levels.")
-  .addHelpText("after", "\nExample:\n  flagkeep users list --json")
-  .action(
-    run((options: Options) =>
-      withMetadata(options, (metadata) => {
-        const found = listUsers(metadata.db);
-        if (options.json) return printJson(found.map(record));
-        printTable(
-          ["id", "email", "name", "state"],
-          found.map((user) => [
-            String(user.id),
-            user.email,
-            user.firstName,
-            user.isActive ? "active" : "inactive",
-          ]),
-        );
       }),
     ),
   );
@@ -196,7 +172,7 @@ export const users = new Command("users")
     "\nExamples:\n  flagkeep users create ann@example.com --level admin\n  flagkeep users deactivate ann@example.com",
   )
   .addCommand(create)
-  .addCommand(list)
+  .addCommand(operationCommand(listAllUsers))
   .addCommand(level)
   .addCommand(link)
   .addCommand(

@@ -1,14 +1,13 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { webRowsMax } from "../../src/events/web/stats-table.ts";
-import { webSettings } from "../../src/events/web/web-query.ts";
 import type { Json, JsonObject } from "../../src/lib/json/value.ts";
 import { nullable, strictObject } from "../../src/lib/schema.ts";
-import type { ServerConnection } from "../connection.ts";
-import { engineSessionSettings, openEngineSession, waitForIngestion } from "../engine-session.ts";
+import { engineSessionSettings } from "../engine-session.ts";
+import { type Queries, withQueries } from "../operations/queries.ts";
+import { type CallOptions, withServer } from "../operations/server.ts";
 import { positiveInteger, print, printJson, printTable, run, withJson } from "../output.ts";
 import { withSettings } from "../settings.ts";
-import { withProject } from "../stores.ts";
 
 /** Lists by their names in `--by`: title, and `breakdownBy` of the query. */
 const lists = {
@@ -57,14 +56,11 @@ const WebReport = strictObject({
 type WebReport = Static<typeof WebReport>;
 type Figure = Static<typeof Figure>;
 
-interface WebOptions {
-  project?: number;
-  dataDir?: string;
+interface WebOptions extends CallOptions {
   range: JsonObject;
   compare?: keyof typeof comparisons;
   by?: List;
   limit: number;
-  json?: true;
 }
 
 /** `compareFilter` of the query. */
@@ -94,42 +90,26 @@ export const web = withJson(withSettings(new Command("web"), engineSessionSettin
   .addHelpText(
     "after",
     "\nExamples:\n  flagkeep web --range 30d\n  flagkeep web --range 7d --compare previous --by pages --limit 50\n" +
-      "  flagkeep web --range 2026-11-01..2026-11-30 --json",
+      "  flagkeep web --range 2026-11-01..2026-11-30 --json\n  flagkeep web --url https://flags.example.com",
   )
   .action(
     run(async (options: WebOptions) => {
-      const project = withProject(options, ({ project: found }) => found);
-      const report = await openEngineSession(options, async (server) => {
-        if (server.isOwn) await waitForIngestion(server);
-        return await readReport(options, (query) => askWeb(server, project, query));
-      });
+      const report = await withQueries(options, ({ web: ask }) => readReport(options, ask));
       if (options.json) return printJson(report);
       printReport(report, options);
     }),
   );
 
-/** Asks a web analytics query for results of a form: figures, or rows of a name and pairs. */
-type Ask = <Result>(query: JsonObject) => Promise<WebAnswer<Result>>;
-interface WebAnswer<Result> {
-  results: Result[];
-  dateFrom?: string;
-  dateTo?: string;
-}
+withServer(web);
+
 type NamedFigure = { key: string } & Figure;
 type TableRow = [value: Json, ...figures: Pair[]];
 type Pair = [value: number | null, previous: number | null];
 
-async function askWeb<Result>(
-  server: ServerConnection,
-  project: Parameters<typeof webSettings>[0],
-  query: JsonObject,
-): Promise<WebAnswer<Result>> {
-  const { id: projectId, timezone, weekStartDay } = project;
-  const request = { projectId, timezone, weekStartDay, web: webSettings(project), now: Date.now(), query };
-  return (await server.ask("web", request)) as unknown as WebAnswer<Result>;
-}
-
-async function readReport({ range, compare, by, limit }: WebOptions, ask: Ask): Promise<WebReport> {
+async function readReport(
+  { range, compare, by, limit }: WebOptions,
+  ask: Queries["web"],
+): Promise<WebReport> {
   const common = {
     dateRange: range,
     ...(compare === undefined ? {} : { compareFilter: comparisons[compare] }),

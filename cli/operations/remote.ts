@@ -82,35 +82,65 @@ async function request(
   const body = operation.http.takesRawBody ? input.body : Object.fromEntries(others);
   const query = inQuery ? `?${getQuery(Object.fromEntries(others))}` : "";
   const hasBody = !inQuery && (otherMembers(operation).length > 0 || others.length > 0);
+  const response = await send(server, `${getPath(operation, options, input)}/${query}`, {
+    method: operation.http.method,
+    ...(hasBody ? { headers: jsonBody, body: JSON.stringify(body) } : {}),
+    signal: AbortSignal.timeout(timeoutMs),
+  });
+  const text = await response.text();
+  return text === "" ? undefined : parsed(server, text);
+}
+
+/**
+ * Runs a query of a project. The server limits its time.
+ *
+ * @param accept the type of the file; absent: JSON.
+ */
+export async function postQuery(
+  server: Server,
+  options: CallOptions,
+  body: object,
+  accept?: string,
+): Promise<Response> {
+  return await send(server, `${ownerPath("project", options)}/query/`, {
+    method: "POST",
+    headers: { ...jsonBody, ...(accept === undefined ? {} : { Accept: accept }) },
+    body: JSON.stringify(body),
+  });
+}
+
+const jsonBody = { "Content-Type": "application/json" };
+
+/** @throws {RemoteServerError} @throws {AppError} the server rejected the request. */
+async function send(server: Server, path: string, init: RequestInit): Promise<Response> {
   let response: Response;
   try {
-    response = await fetch(`${server.url}${getPath(operation, options, input)}/${query}`, {
-      method: operation.http.method,
-      headers: {
-        Authorization: `Bearer ${server.key}`,
-        ...(hasBody ? { "Content-Type": "application/json" } : {}),
-      },
-      body: hasBody ? JSON.stringify(body) : undefined,
-      signal: AbortSignal.timeout(timeoutMs),
+    response = await fetch(server.url + path, {
+      ...init,
+      headers: { Authorization: `Bearer ${server.key}`, ...(init.headers as Record<string, string>) },
     });
   } catch (error) {
     throw new RemoteServerError(`${server.url} does not respond (${(error as Error).message}).`);
   }
-  const text = await response.text();
-  if (!response.ok) throw rejection(server, response.status, text);
-  return text === "" ? undefined : parsed(server, text);
+  if (!response.ok) throw rejection(server, response.status, await response.text());
+  return response;
 }
 
-function getPath({ on, http }: Operation, { organization, project }: CallOptions, input: Members): string {
-  const owner = {
+function ownerPath(on: Operation["on"], { organization, project }: CallOptions): string {
+  return {
     user: "",
     organization: `/api/organizations/${encodeURIComponent(organization ?? "@current")}`,
     project: `/api/projects/${project ?? "@current"}`,
   }[on];
-  return owner + http.path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(String(input[name])));
 }
 
-function parsed({ url }: Server, text: string): unknown {
+function getPath({ on, http }: Operation, options: CallOptions, input: Members): string {
+  const path = http.path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(String(input[name])));
+  return ownerPath(on, options) + path;
+}
+
+/** @throws {RemoteServerError} */
+export function parsed({ url }: Server, text: string): unknown {
   try {
     return parseExactJson(text);
   } catch {

@@ -38,6 +38,15 @@ export function withoutServer(command: Command): void {
     command.addOption(new Option(`${name} <value>`, "not used").hideHelp());
 }
 
+/** Commands of the operator at the data directory, and what an administrator does on a server instead. */
+const remoteCommands: Readonly<Record<string, string>> = {
+  "users create": "members add",
+  "users level": "members set --level",
+  "users link": "members link",
+  "users activate": "members set --is-active",
+  "users deactivate": "members set --no-is-active",
+};
+
 /** @throws {InvalidSettingError} the command does not work on a server. */
 export function assertNoServer(command: Command): void {
   const args = command.options.filter(
@@ -45,7 +54,10 @@ export function assertNoServer(command: Command): void {
   );
   if (!args.some(({ long }) => long === "--url" || long === "--key")) return;
   const name = getPath(command).replace(/^flagkeep /, "");
-  throw new InvalidSettingError(`\`${name}\` needs the data directory and does not work with --url.`);
+  const other = remoteCommands[name];
+  throw new InvalidSettingError(
+    `\`${name}\` needs the data directory and does not work with --url.${other === undefined ? "" : ` Use \`flagkeep ${other}\`.`}`,
+  );
 }
 
 export function isRemote(command: Command): boolean {

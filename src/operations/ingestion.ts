@@ -26,7 +26,7 @@ type Context = ProjectContext<{ ingestion: IngestionReader }>;
 
 const tag = "Ingestion";
 
-const WarningPage = named(
+export const WarningPage = named(
   "IngestionWarnings",
   object({
     results: list(
@@ -34,9 +34,17 @@ const WarningPage = named(
         type: string(),
         count: int({ description: "Number of occurrences." }),
         last_seen: dateTime(),
-        warnings: list(object({ type: string(), timestamp: dateTime(), count: int(), details: record() }), {
-          description: "The latest warnings, grouped by hour and subject.",
-        }),
+        warnings: list(
+          object({
+            type: string(),
+            subject: string({ blank: true, description: "Usually a distinct id." }),
+            first_at: dateTime(),
+            timestamp: dateTime({ description: "Time of the last occurrence." }),
+            count: int(),
+            details: record(),
+          }),
+          { description: "The latest warnings, grouped by hour and subject." },
+        ),
       }),
     ),
   }),
@@ -77,7 +85,7 @@ const warningsMax = 10_000;
 
 const noCounts = { identified: 0, anonymous: 0, historical: 0, billable: 0, duplicates: 0, dropped: 0 };
 
-const listAllWarnings = operation({
+export const listAllWarnings = operation({
   id: "ingestion_warnings.list",
   on: "project",
   scope: ["ingestion_warning:read", "project:read"],
@@ -148,6 +156,8 @@ function byType(warnings: readonly CountedWarning[]) {
     last_seen: microsToApiTime(Math.max(...found.map((warning) => warning.lastMicros))),
     warnings: found.map((warning) => ({
       type,
+      subject: warning.subject,
+      first_at: microsToApiTime(warning.firstMicros),
       timestamp: microsToApiTime(warning.lastMicros),
       count: warning.count,
       details: warning.details as JsonObject,

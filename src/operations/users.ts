@@ -1,4 +1,4 @@
-/** The user of a key (contract: management-api 6.6). */
+/** Users, and the user of a key (contract: management-api 6.6). */
 
 import type { Static } from "@sinclair/typebox";
 import { exampleProject, ProjectBody, projectBody } from "../accounts/api/project-schemas.ts";
@@ -12,7 +12,7 @@ import {
   userBody,
 } from "../accounts/api/user-schemas.ts";
 import { currentOrganization, currentProject } from "../accounts/current.ts";
-import type { KeyRestrictions } from "../accounts/limits.ts";
+import { isUnlimited, type KeyRestrictions } from "../accounts/limits.ts";
 import type { Metadata } from "../accounts/metadata.ts";
 import { getOrganizations } from "../accounts/organizations.ts";
 import type { Project } from "../accounts/project-directory.ts";
@@ -20,6 +20,7 @@ import { getLevel, isOperator, listUsers, type User, updateUser } from "../accou
 import { notFound, permissionDenied } from "../http/http-error.ts";
 import {
   bool,
+  dateTime,
   enumeration,
   int,
   list,
@@ -27,12 +28,21 @@ import {
   nullable,
   object,
   optional,
+  pageOf,
   record,
   string,
   uuid,
 } from "../http/schemas.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
-import { type Context as AnyContext, getLimits, operation } from "./operation.ts";
+import { toApiTime } from "../lib/time.ts";
+import {
+  type Actor,
+  type Context as AnyContext,
+  getLimits,
+  listOperation,
+  operation,
+  slicePage,
+} from "./operation.ts";
 
 type Context = AnyContext<{ metadata: Metadata }>;
 
@@ -74,6 +84,55 @@ export const getCurrentUser = operation({
   example,
   run: (context: Context, { uuid: id }) => meBody(context, getSelf(context, id)),
 });
+
+const ListedUser = named(
+  "ListedUser",
+  object({
+    ...UserBody.properties,
+    is_active: bool({ description: "Keys and sessions of an inactive user are rejected." }),
+    created_at: dateTime(),
+  }),
+);
+type ListedUser = Static<typeof ListedUser>;
+
+export const listAllUsers = listOperation({
+  id: "users.list",
+  on: "user",
+  scope: "user:read",
+  tag,
+  summary: "List users",
+  description:
+    "All users of the server for its operators (`is_staff`), with a key with `*` and no restriction; only yourself for others.",
+  http: { method: "GET", path: "/api/users", answer: "One page of users.", allowsScopedKeys: true },
+  cli: {
+    name: "users list",
+    description: "List users; `flagkeep members` shows their levels.",
+    examples: ["users list --json", "users list --url https://flags.example.com"],
+    table: {
+      headings: ["id", "email", "name", "state"],
+      row: ({ id, email, first_name: name, is_active: isActive }: ListedUser) => [
+        String(id),
+        email,
+        name,
+        isActive ? "active" : "inactive",
+      ],
+    },
+  },
+  input: object({}),
+  output: pageOf("UserPage", ListedUser),
+  example: { ...exampleUser, is_active: true, created_at: "2026-03-01T12:00:00.000000Z" },
+  run: ({ stores: { metadata }, actor }: Context, page) =>
+    slicePage(visibleUsers(metadata, actor), page, (user) => ({
+      ...userBody(user),
+      is_active: user.isActive,
+      created_at: toApiTime(user.createdAt),
+    })),
+});
+
+function visibleUsers({ db }: Metadata, actor: Actor): User[] {
+  if (actor.kind === "operator") return listUsers(db);
+  return isUnlimited(actor.limits) && isOperator(db, actor.user.id) ? listUsers(db) : [actor.user];
+}
 
 const updateCurrentUser = operation({
   id: "users.update",
@@ -174,4 +233,4 @@ function meBody({ stores: { metadata }, actor }: Context, user: User) {
 }
 
 /** In the order of the documentation. */
-export const userOperations = [getCurrentUser, updateCurrentUser];
+export const userOperations = [listAllUsers, getCurrentUser, updateCurrentUser];

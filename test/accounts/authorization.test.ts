@@ -29,6 +29,7 @@ const allScopes = [...routeScopes, "survey:write"];
 /** Routes that tell who you are, and what you may use, ignore the limits of a key. */
 const ignoresLimits = new Set([
   "GET /api/projects",
+  "GET /api/users",
   "GET /api/users/:uuid",
   "PATCH /api/users/:uuid",
   "GET /api/personal_api_keys/@current",

@@ -202,6 +202,7 @@ export const expectedScopes: Record<string, string> = {
   [`POST ${O}/roles/:role_id/role_memberships`]: "organization:write",
   [`GET ${O}/roles/:role_id/role_memberships/:id`]: "organization:read",
   [`DELETE ${O}/roles/:role_id/role_memberships/:id`]: "organization:write",
+  "GET /api/users": "user:read",
   "GET /api/users/:uuid": "user:read",
   "PATCH /api/users/:uuid": "user:write",
   "GET /api/personal_api_keys": "full",

@@ -104,6 +104,21 @@ test("the last owner stays one, stays active and stays", async () => {
   expect((await server.ask("GET", "/api/users/@me/")).body.is_staff).toBe(false);
 });
 
+test("only an unrestricted key of the server's operator lists all users", async () => {
+  using server = new TestServer();
+  const admin = getKey(server, "bob@example.com", "admin");
+  const list = async (key?: string) => {
+    const { status, body } = await server.ask("GET", "/api/users/", key === undefined ? {} : { key });
+    expect(status).toBe(200);
+    return (body.results as { email: string }[]).map(({ email }) => email);
+  };
+  expect(await list()).toEqual(["ann@example.com", "bob@example.com"]);
+  expect(await list(admin)).toEqual(["bob@example.com"]);
+  expect(await list(server.key(["user:read"]))).toEqual(["ann@example.com"]);
+  expect(await list(server.key(["*"], { projectIds: [1] }))).toEqual(["ann@example.com"]);
+  expect((await server.ask("GET", "/api/users/", { key: server.key(["cohort:read"]) })).status).toBe(403);
+});
+
 test("revoked permissions apply immediately", async () => {
   using server = new TestServer();
   const key = getKey(server, "bob@example.com", "admin");

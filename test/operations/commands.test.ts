@@ -60,8 +60,12 @@ describe("lists", () => {
     test(`${operation.cli!.name} prints the API's results, from the directory and from the server`, async () => {
       for (const args of preparations[operation.id] ?? [])
         expect(await flagkeep([...args, ...local()])).toMatchObject({ stderr: "", code: 0 });
-      const owner =
-        operation.on === "organization" ? "/api/organizations/@current" : "/api/projects/@current";
+      const owners = {
+        user: "",
+        organization: "/api/organizations/@current",
+        project: "/api/projects/@current",
+      };
+      const owner = owners[operation.on];
       const { results } = (await api(`${owner}${operation.http.path.replace(":id", "1")}/`)) as {
         results: unknown[];
       };

@@ -607,7 +607,14 @@ export type IngestionWarnings = {
     type: string;
     count: number;
     last_seen: string;
-    warnings: { type: string; timestamp: string; count: number; details: { [name: string]: unknown } }[];
+    warnings: {
+      type: string;
+      subject: string;
+      first_at: string;
+      timestamp: string;
+      count: number;
+      details: { [name: string]: unknown };
+    }[];
   }[];
 };
 
@@ -649,6 +656,20 @@ export type InstanceHistory = {
     disk_bytes: number;
     last_backup_at: string | null;
   }[];
+};
+
+export type ListedUser = {
+  id: number;
+  uuid: string;
+  distinct_id: string;
+  first_name: string;
+  last_name: string;
+  email: string;
+  is_email_verified: boolean;
+  hedgehog_config: { [name: string]: unknown };
+  role_at_organization: "" | "engineering" | "data" | "product" | "founder" | "leadership" | "marketing" | "sales" | "other";
+  is_active: boolean;
+  created_at: string;
 };
 
 export type Me = {
@@ -1151,6 +1172,8 @@ export type User = {
   hedgehog_config: { [name: string]: unknown };
   role_at_organization: "" | "engineering" | "data" | "product" | "founder" | "leadership" | "marketing" | "sales" | "other";
 };
+
+export type UserPage = { count: number; next: string | null; previous: string | null; results: ListedUser[] };
 
 export type WebExperiment = {
   id: number;
