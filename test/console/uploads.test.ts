@@ -43,11 +43,22 @@ describe.skipIf(chromiumPath === undefined)("uploads", () => {
     await dialog
       .getByLabel("File", { exact: true })
       .setInputFiles({ name: "old.ndjson", mimeType: "text/plain", buffer: Buffer.from(lines.join("\n")) });
-    await dialog.getByLabel("Dry run").check();
+    const currentStep = dialog.getByRole("list", { name: "Steps of the import" }).locator("[aria-current]");
+    expect(await currentStep.textContent()).toBe("2Columns");
+    expect(await dialog.getByLabel("File", { exact: true }).isVisible()).toBe(false);
+    await dialog.getByRole("button", { name: "Back" }).click();
+    expect(await currentStep.textContent()).toBe("1File");
+    expect(await dialog.getByLabel("File", { exact: true }).inputValue()).toEndWith("old.ndjson");
     expect(await axeFindings(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "Next" }).click();
+    expect(await dialog.getByLabel("Dry run").isChecked()).toBe(true);
     await dialog.getByRole("button", { name: "Upload" }).click();
-    await page.getByText("Summary of the dry run: nothing was loaded").click();
-    await page.getByText("ignored_invalid_timestamp: 1").waitFor();
+    await dialog.getByText("Summary of the dry run: nothing was loaded").waitFor();
+    await dialog.getByText("ignored_invalid_timestamp: 1").waitFor();
+    expect(await currentStep.textContent()).toBe("3Check result");
+    expect(await axeFindings(page)).toEqual([]);
+    // A file that was checked stays in the list, whether or not it is loaded from here.
+    await dialog.getByRole("button", { name: "Close" }).click();
     await page.getByRole("button", { name: "Load it" }).click();
     await page.getByText("50 records · 1 rejected").waitFor();
     await until(
@@ -89,17 +100,36 @@ describe.skipIf(chromiumPath === undefined)("uploads", () => {
     expect(await table.getByRole("columnheader").allTextContents()).toEqual(["who", "what", "at", "note"]);
     expect(await table.getByRole("row").count()).toBe(21);
     await table.getByRole("cell", { name: "a;b" }).first().waitFor();
-    await dialog.getByLabel("event", { exact: true }).selectOption("what");
-    await dialog.getByLabel("distinct_id", { exact: true }).selectOption("who");
-    await dialog.getByLabel("timestamp", { exact: true }).selectOption("at");
+    // A wrong mapping: the check reports it, and going back changes it.
+    const fill = (field: string, source: string) =>
+      dialog.getByRole("combobox", { name: field, exact: true }).fill(source);
+    await fill("event", "'clicked'");
+    await fill("distinct_id", "nobody|who");
+    await fill("timestamp", "note");
     expect(await axeFindings(page)).toEqual([]);
     await dialog.getByRole("button", { name: "Upload" }).click();
-    await page.getByText("Summary of the dry run: nothing was loaded").waitFor();
-    await page.getByRole("button", { name: "Load it" }).click();
+    await dialog
+      .getByText(/invalid_timestamp/)
+      .first()
+      .waitFor();
+    await dialog.getByRole("button", { name: "Back" }).click();
+    await fill("event", "what");
+    await fill("timestamp", "at");
+    await dialog.getByRole("button", { name: "Add field" }).click();
+    await fill("Field or property", "remark");
+    await fill("Column", "note");
+    expect(await axeFindings(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "Upload" }).click();
+    await dialog.getByText("Summary of the dry run: nothing was loaded").waitFor();
+    await dialog.getByRole("button", { name: "Load it" }).click();
     await until(
       async () => (await server.query("SELECT count(*) AS n FROM events WHERE event = 'click'"))[0]?.n === 29,
       "the events are loaded",
     );
+    const remarks = "SELECT DISTINCT properties->>'remark' AS remark FROM events WHERE event = 'click'";
+    expect(await server.query(remarks)).toEqual([{ remark: "a;b" }]);
+    // The upload with the wrong mapping was deleted.
+    expect(await page.getByText("clicks.csv", { exact: true }).count()).toBe(1);
     await page.getByText("Rejected rows").click();
     await page
       .getByRole("region", { name: "Rejected rows: clicks.csv" })

@@ -4,6 +4,7 @@ import { useRoute } from "preact-iso";
 import { Page } from "../../components/page.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { Content } from "../../components/states.tsx";
+import { Stepper } from "../../components/stepper.tsx";
 import { request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
@@ -23,22 +24,11 @@ type Step = keyof typeof w.steps;
 const steps = Object.keys(w.steps) as Step[];
 
 function StepList({ current, id }: { current: Step; id?: number }) {
-  return (
-    <ol class="wizard-steps" aria-label={w.setup}>
-      {steps.map((step, place) => (
-        <li key={step} aria-current={step === current ? "step" : undefined}>
-          <span class={step === current ? "step-number done" : "step-number"} aria-hidden="true">
-            {place + 1}
-          </span>
-          {id === undefined || step === current ? (
-            <span>{w.steps[step]}</span>
-          ) : (
-            <a href={to(`experiments/${id}/setup`, { step })}>{w.steps[step]}</a>
-          )}
-        </li>
-      ))}
-    </ol>
-  );
+  const shown = steps.map((step) => ({
+    name: w.steps[step],
+    href: id === undefined ? undefined : to(`experiments/${id}/setup`, { step }),
+  }));
+  return <Stepper label={w.setup} steps={shown} current={steps.indexOf(current)} />;
 }
 
 /** First step: nothing is stored until it is sent. */

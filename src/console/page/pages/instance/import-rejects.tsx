@@ -31,19 +31,21 @@ export function ImportRejects({ name, path }: { name: string; path: string }) {
       {isOpen && (
         <Content of={rejects} rows={3}>
           {(shown) => (
-            <FigureFrame
-              label={`${w.rejectedRows}: ${name}`}
-              shape="wide"
-              heads={[w.line, w.reason, w.record]}
-            >
-              {shown.map(({ line, reason, record }) => (
-                <tr key={line}>
-                  <td>{number(line)}</td>
-                  <td class="text">{reason}</td>
-                  <td class="text">{formatValue(record).slice(0, recordMax)}</td>
-                </tr>
-              ))}
-            </FigureFrame>
+            <div class="import-preview">
+              <FigureFrame
+                label={`${w.rejectedRows}: ${name}`}
+                shape="wide"
+                heads={[w.line, w.reason, w.record]}
+              >
+                {shown.map(({ line, reason, record }) => (
+                  <tr key={line}>
+                    <td>{number(line)}</td>
+                    <td class="text">{reason}</td>
+                    <td class="text">{formatValue(record).slice(0, recordMax)}</td>
+                  </tr>
+                ))}
+              </FigureFrame>
+            </div>
           )}
         </Content>
       )}

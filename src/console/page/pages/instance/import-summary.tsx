@@ -32,7 +32,7 @@ const names = ["left_out", "not_taken", "rejections"] as const;
 /** Further names are in `flagkeep import --json`. */
 const namesMax = 50;
 
-export function ImportSummaryView({ summary }: { summary: ImportSummary }) {
+export function ImportSummaryView({ summary, isOpen = false }: { summary: ImportSummary; isOpen?: boolean }) {
   const { first_time, last_time, time_spans = {}, first_events = [] } = summary;
   const row = (name: keyof typeof w.figures, lines: readonly string[]) =>
     lines.length > 0 && (
@@ -51,7 +51,7 @@ export function ImportSummaryView({ summary }: { summary: ImportSummary }) {
       .slice(0, namesMax)
       .map(([name, records]) => `${name}: ${number(records)}`);
   return (
-    <details>
+    <details open={isOpen}>
       <summary>{summary.dry_run ? w.drySummary : w.summary}</summary>
       <dl class="properties">
         {counts.map((name) => row(name, [number(summary[name])]))}

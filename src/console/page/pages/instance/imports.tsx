@@ -7,11 +7,11 @@ import { toastError } from "../../components/toast.tsx";
 import { errorMessage, request, send } from "../../lib/api.ts";
 import type { Import } from "../../lib/api-types.ts";
 import { download } from "../../lib/csv.ts";
-import { duration, number, percent, size } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { projects } from "../../lib/session.ts";
 import { messages } from "../../messages/index.ts";
 import { lazyMessages } from "../../messages/later.ts";
+import { formatProgress, importPath, isBusy } from "./import-progress.ts";
 import { ImportRejects } from "./import-rejects.tsx";
 import { ImportSummaryView } from "./import-summary.tsx";
 import { SendFile } from "./send-file.tsx";
@@ -20,10 +20,7 @@ const w = lazyMessages.instance.imports;
 const busyMs = 1_000;
 const idleMs = 15_000;
 
-const isBusy = ({ state }: Import) => state === "running" || state === "waiting" || state === "uploading";
 const tones = { done: "good", failed: "bad", cancelled: "warn", interrupted: "warn" } as const;
-const getPath = ({ project_id: id, ...run }: Import, rest = "") =>
-  `/api/projects/${id}/imports/${run.id}/${rest}`;
 
 /** @param onDone called when the last running import has ended. */
 export function Imports({ onDone }: { onDone: () => void }) {
@@ -82,7 +79,7 @@ export function Imports({ onDone }: { onDone: () => void }) {
                   </Button>
                 )}
                 {(run.state === "running" || run.state === "waiting") && (
-                  <Button onClick={() => void act(request(getPath(run, "cancel/"), { method: "POST" }))}>
+                  <Button onClick={() => void act(request(importPath(run, "cancel/"), { method: "POST" }))}>
                     {messages.frame.cancel}
                   </Button>
                 )}
@@ -92,7 +89,7 @@ export function Imports({ onDone }: { onDone: () => void }) {
                     <Button
                       onClick={() =>
                         void act(
-                          request(getPath(run, "start/"), { method: "POST", body: { dry_run: false } }),
+                          request(importPath(run, "start/"), { method: "POST", body: { dry_run: false } }),
                         )
                       }
                     >
@@ -104,7 +101,7 @@ export function Imports({ onDone }: { onDone: () => void }) {
                     kind="quiet"
                     icon="trash"
                     label={`${w.forget} ${run.name}`}
-                    onClick={() => void act(request(getPath(run), { method: "DELETE" }))}
+                    onClick={() => void act(request(importPath(run), { method: "DELETE" }))}
                   />
                 )}
               </span>
@@ -122,7 +119,7 @@ export function Imports({ onDone }: { onDone: () => void }) {
             {run.summary && <ImportSummaryView summary={run.summary} />}
             {/* A dry run counts reasons and keeps no records. */}
             {run.progress.rejected > 0 && !run.dry_run && !isBusy(run) && (
-              <ImportRejects name={run.name} path={getPath(run, "rejects/")} />
+              <ImportRejects name={run.name} path={importPath(run, "rejects/")} />
             )}
           </li>
         )}
@@ -144,22 +141,9 @@ export function Imports({ onDone }: { onDone: () => void }) {
 /** A plain link would not work: the session requires the page's own header. */
 async function fetchRejects(run: Import): Promise<void> {
   try {
-    const answer = await send(getPath(run, "rejects/"), { accept: "application/x-ndjson" });
+    const answer = await send(importPath(run, "rejects/"), { accept: "application/x-ndjson" });
     download(`${run.name}.rejected.ndjson`, await answer.blob());
   } catch (error) {
     toastError(errorMessage(error));
   }
-}
-
-/** "46 % · 10,000 records/s · 53 s left · 3 rejected" */
-function formatProgress({ state, received_bytes: received, progress }: Import): string {
-  if (state === "uploading") return size(received);
-  const { bytes, total_bytes: total, records, records_per_second: rate, seconds_left: left } = progress;
-  return [
-    ...(state === "running" && total ? [percent(bytes / total)] : []),
-    w.records(records),
-    ...(state === "running" ? [w.rate(number(rate))] : []),
-    ...(state === "running" && left !== null ? [w.left(duration(left))] : []),
-    w.rejected(number(progress.rejected)),
-  ].join(" · ");
 }

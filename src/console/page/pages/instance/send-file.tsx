@@ -1,36 +1,42 @@
-/** Uploads a file to import: its first rows, which columns are the fields of events, and a check before it is loaded. */
+/** Imports a file in three steps: the file, its columns, and the result of a check, after which it is loaded. */
 
 import { useEffect, useState } from "preact/hooks";
-import { FigureFrame } from "../../components/chart-frame.tsx";
 import { Checkbox, FileField, Select } from "../../components/fields.tsx";
 import { FormDialog } from "../../components/form.tsx";
+import { Button } from "../../components/primitives.tsx";
+import { Stepper } from "../../components/stepper.tsx";
 import { toast } from "../../components/toast.tsx";
 import { queryString, request } from "../../lib/api.ts";
+import type { Import } from "../../lib/api-types.ts";
 import { useForm } from "../../lib/form.ts";
-import { formatValue } from "../../lib/format.ts";
 import { type Preview, previewBytes, readPreview } from "../../lib/preview.ts";
-import { inProject, project, projects } from "../../lib/session.ts";
+import { useResource } from "../../lib/resource.ts";
+import { project, projects } from "../../lib/session.ts";
 import { messages } from "../../messages/index.ts";
 import { lazyMessages } from "../../messages/later.ts";
+import { type ColumnRule, ImportColumns, mapRules, requiredFields } from "./import-columns.tsx";
+import { formatProgress, importPath, isBusy } from "./import-progress.ts";
+import { ImportSummaryView } from "./import-summary.tsx";
 
 const w = lazyMessages.instance.imports;
 /** Below the server's default body limit. */
 const partBytes = 8_000_000;
-const cellMax = 60;
-const targets = ["event", "distinct_id", "timestamp"] as const;
-type Mapping = Partial<Record<(typeof targets)[number], string>>;
+const checkMs = 500;
 
-/** Names that a rule cannot contain: they would be read as constants or alternatives. */
-const isMappable = (name: string) => name.trim() !== "" && !/[|'"]/.test(name);
+type Step = keyof typeof w.steps;
+const steps = Object.keys(w.steps) as Step[];
+const actions: Record<Step, string> = { file: w.next, columns: w.send, check: w.load };
 
 export function SendFile({ onClose, onDone }: { onClose: () => void; onDone: () => void }) {
+  const [step, setStep] = useState<Step>("file");
   const [file, setFile] = useState<File>();
   const [preview, setPreview] = useState<Preview>();
-  const [mapping, setMapping] = useState<Mapping>({});
+  const [rules, setRules] = useState<readonly ColumnRule[]>(requiredFields);
   const [sent, setSent] = useState<number>();
+  const [run, setRun] = useState<Import>();
   useEffect(() => {
     setPreview(undefined);
-    setMapping({});
+    setRules(requiredFields);
     if (file === undefined) return;
     let isWanted = true;
     void file
@@ -43,88 +49,125 @@ export function SendFile({ onClose, onDone }: { onClose: () => void; onDone: () 
       isWanted = false;
     };
   }, [file]);
+  const checked = useResource<Import>(
+    run === undefined ? null : `import ${run.id}`,
+    (signal) => request(importPath(run!), { signal }),
+    checkMs,
+  );
+  const result = run === undefined ? undefined : checked.data;
   const form = useForm(
     { isDry: true, target: String(project.value?.id ?? "") },
     async ({ isDry, target }) => {
       if (file === undefined) return;
-      setSent(0);
-      try {
-        const path = target === "" ? inProject("imports/") : `/api/projects/${target}/imports/`;
-        const query = queryString({ name: file.name, dry_run: isDry, start: false });
-        const rules = Object.entries(mapping).map(
-          ([field, column]) => `&map=${encodeURIComponent(`${field}=${column}`)}`,
-        );
-        const { id } = await request<{ id: string }>(`${path}${query}${rules.join("")}`, { method: "POST" });
-        for (let offset = 0; offset < file.size; offset += partBytes) {
-          await request(`${path}${id}/parts/?offset=${offset}`, {
-            method: "POST",
-            file: file.slice(offset, offset + partBytes),
-          });
-          setSent(Math.min(file.size, offset + partBytes));
+      if (step === "file") return setStep("columns");
+      if (step === "columns") {
+        const options = { isDry, target, rules, onSent: setSent };
+        const started = await upload(file, options).finally(() => setSent(undefined));
+        if (isDry) {
+          setRun(started);
+          return setStep("check");
         }
-        await request(`${path}${id}/start/`, { method: "POST", body: {} });
-        toast(w.started(file.name));
-        onDone();
-      } finally {
-        setSent(undefined);
-      }
+      } else await request(importPath(run!, "start/"), { method: "POST", body: { dry_run: false } });
+      toast(w.started(file.name));
+      onDone();
     },
   );
+  /** The columns of an uploaded file cannot be changed: it is uploaded again. */
+  const goBack = () =>
+    form.run(async () => {
+      if (run !== undefined) await request(importPath(run), { method: "DELETE" });
+      setRun(undefined);
+      setStep(step === "check" ? "columns" : "file");
+    });
+  const isReady = file !== undefined && !form.isBusy && (step !== "check" || result?.state === "done");
   return (
     <FormDialog
       title={w.add}
       form={form}
-      action={w.send}
+      action={actions[step]}
       size="large"
-      isDisabled={file === undefined || form.isBusy}
-      onClose={onClose}
-    >
-      <p class="help">{w.help}</p>
-      <FileField label={w.file} onChoose={setFile} />
-      <Select
-        label={messages.frame.project}
-        choices={projects.value.map(({ id, name }) => [String(id), name] as const)}
-        {...form.choice("target")}
-      />
-      {preview && (
+      isDisabled={!isReady}
+      // A file that was checked stays in the list and can be loaded from there.
+      onClose={run === undefined ? onClose : onDone}
+      actions={
         <>
-          <p class="label">{w.preview(preview.rows.length)}</p>
-          <div class="import-preview">
-            <FigureFrame label={w.previewTable} shape="wide" heads={preview.columns}>
-              {preview.rows.map((row, position) => (
-                <tr key={position}>
-                  {preview.columns.map((name) => (
-                    <td key={name} class="text">
-                      {row[name] === undefined ? "" : formatValue(row[name]).slice(0, cellMax)}
-                    </td>
-                  ))}
-                </tr>
-              ))}
-            </FigureFrame>
-          </div>
-          <fieldset class="row bottom import-mapping">
-            <legend class="label">{w.mapping}</legend>
-            {targets.map((field) => (
-              <Select
-                key={field}
-                label={field}
-                value={mapping[field] ?? ""}
-                choices={[
-                  ["", w.automatic],
-                  ...preview.columns.filter(isMappable).map((name) => [name, name] as const),
-                ]}
-                onChange={(column) => {
-                  const { [field]: _, ...others } = mapping;
-                  setMapping(column === "" ? others : { ...others, [field]: column });
-                }}
-              />
-            ))}
-          </fieldset>
+          {step !== "file" && (
+            <Button
+              isDisabled={form.isBusy || (run !== undefined && result === undefined)}
+              onClick={() => void goBack()}
+            >
+              {w.back}
+            </Button>
+          )}
+          <Button kind="main" type="submit" isDisabled={!isReady}>
+            {actions[step]}
+          </Button>
+        </>
+      }
+    >
+      <Stepper
+        label={w.stepsTitle}
+        steps={steps.map((name) => ({ name: w.steps[name] }))}
+        current={steps.indexOf(step)}
+      />
+      {/* Hidden, not removed: the field still shows the chosen file. */}
+      <div hidden={step !== "file"}>
+        <FileField
+          label={w.file}
+          help={w.help}
+          onChoose={(chosen) => {
+            setFile(chosen);
+            if (chosen !== undefined) setStep("columns");
+          }}
+        />
+      </div>
+      {step === "columns" && (
+        <>
+          <ImportColumns preview={preview} rules={rules} onChange={setRules} />
+          <Select
+            label={messages.frame.project}
+            choices={projects.value.map(({ id, name }) => [String(id), name] as const)}
+            {...form.choice("target")}
+          />
+          <Checkbox label={w.dryRunHelp} {...form.toggle("isDry")} />
         </>
       )}
-      {file && !preview && <p class="help">{w.noPreview}</p>}
-      <Checkbox label={w.dryRunHelp} {...form.toggle("isDry")} />
+      {step === "check" && (
+        <>
+          <p class="muted number" role="status">
+            {result === undefined || isBusy(result) ? w.checking : formatProgress(result)}
+          </p>
+          {result?.error && <p class="error">{result.error}</p>}
+          {result?.summary && <ImportSummaryView summary={result.summary} isOpen />}
+        </>
+      )}
       {sent !== undefined && <progress aria-label={w.send} max={file?.size ?? 1} value={sent} />}
     </FormDialog>
   );
+}
+
+/** Uploads a file in parts and starts its check or its import. */
+async function upload(
+  file: File,
+  {
+    isDry,
+    target,
+    rules,
+    onSent,
+  }: { isDry: boolean; target: string; rules: readonly ColumnRule[]; onSent: (bytes: number) => void },
+): Promise<Import> {
+  const query = queryString({ name: file.name, dry_run: isDry, start: false });
+  const map = mapRules(rules).map((rule) => `&map=${encodeURIComponent(rule)}`);
+  onSent(0);
+  const created = await request<Import>(`/api/projects/${target}/imports/${query}${map.join("")}`, {
+    method: "POST",
+  });
+  for (let offset = 0; offset < file.size; offset += partBytes) {
+    await request(importPath(created, `parts/?offset=${offset}`), {
+      method: "POST",
+      file: file.slice(offset, offset + partBytes),
+    });
+    onSent(Math.min(file.size, offset + partBytes));
+  }
+  return await request<Import>(importPath(created, "start/"), { method: "POST", body: {} });
 }
