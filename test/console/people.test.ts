@@ -24,8 +24,13 @@ describe.skipIf(chromiumPath === undefined)("people", () => {
       },
       { event: "$pageview", distinct_id: "user-1", properties: session },
       { event: "<b>paid</b>", distinct_id: "user-1", properties: { $session_id: "s-1" } },
+      {
+        event: "$identify",
+        distinct_id: "user-2",
+        properties: { $set: { name: "Ada Lovelace", email: "ada@example.com" } },
+      },
     ]);
-    await owner.server.eventsWhenStored(3);
+    await owner.server.eventsWhenStored(4);
     const groups = [{ properties: [], rollout_percentage: 100 }];
     await post("feature_flags/", { key: "a-is-off", filters: { groups: [] } });
     await post("feature_flags/", { key: "z-is-on", filters: { groups } });
@@ -42,6 +47,9 @@ describe.skipIf(chromiumPath === undefined)("people", () => {
       "google.com",
       "Germany",
     ]);
+    // The e-mail address has its own column.
+    const named = persons.getByRole("row", { name: /ada@example/ }).getByRole("cell");
+    expect((await named.allTextContents()).slice(0, 2)).toEqual(["ALAda Lovelace", "ada@example.com"]);
     expect(await persons.getByRole("columnheader").allTextContents()).toEqual([
       "Name",
       "E-mail",

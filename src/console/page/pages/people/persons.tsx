@@ -103,7 +103,9 @@ function showRecent(
 }
 
 function getColumns(recentOf: RecentOf): Column<Person>[] {
-  const name = (person: Person) => person.name || person.distinct_ids[0] || person.uuid;
+  // The name of the API is the e-mail address if there is one; that has its own column.
+  const name = (person: Person) =>
+    getText(person, "name", "$name") || person.name || person.distinct_ids[0] || person.uuid;
   return [
     {
       id: "name",
