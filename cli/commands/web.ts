@@ -73,11 +73,13 @@ const comparisons: Record<"previous" | "year", JsonObject> = {
 export const web = withJson(withSettings(new Command("web"), engineSessionSettings), WebReport)
   .description("Show web analytics: visitors, visits, page views, sources, pages and goals.")
   .option("--project <id>", "project id; optional if there is one project", positiveInteger)
-  .option(
-    "--range <range>",
-    "the last days (30d), hours, weeks, months or years, or two dates (2026-11-01..2026-11-30)",
-    parseRange,
-    parseRange("30d"),
+  .addOption(
+    new Option(
+      "--range <range>",
+      "the last days (30d), hours, weeks, months or years, or two dates (2026-11-01..2026-11-30)",
+    )
+      .argParser(parseRange)
+      .default(parseRange("30d"), "30d"),
   )
   .addOption(
     new Option(
