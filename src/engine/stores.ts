@@ -67,7 +67,8 @@ export async function openStores(
   });
   const mirror = await DuckdbPersonReplica.open(database, people.db);
   if (mirror.isCutOff) {
-    log("info", "rebuilding the person copies in the event store", { persons: await mirror.refill() });
+    const persons = await mirror.refill();
+    if (persons > 0) log("info", "person replica in the event store rebuilt", { persons });
   }
   return { database, people, events: loader, mirror, follow: () => mirror.follow() };
 }
