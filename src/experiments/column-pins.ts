@@ -3,8 +3,8 @@
 import type { Reading } from "../accounts/db.ts";
 import { findFlag } from "../flags/store/flag.ts";
 import { PeriodicTasks } from "../lib/concurrency.ts";
-import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
-import { getMetrics } from "./roled-metrics.ts";
+import { isJsonObject, type JsonObject } from "../lib/json/value.ts";
+import { getMetrics, getSources } from "./roled-metrics.ts";
 import { type Experiment, launchedExperiments, savedMetricLinks, savedMetricsById } from "./store.ts";
 
 export const pinIntervalMs = 10_000;
@@ -19,7 +19,7 @@ function experimentProperties(db: Reading): string[] {
   for (const experiment of launched) {
     const ids = savedMetricLinks(experiment).map(({ id }) => id);
     for (const { metric } of getMetrics(experiment, savedMetricsById(db, experiment.projectId, ids)))
-      for (const source of sourcesIn(metric)) for (const name of getProperties(source)) names.add(name);
+      for (const source of getSources(metric)) for (const name of getProperties(source)) names.add(name);
   }
   return [...names].filter((name) => name.length <= nameLengthMax);
 }
@@ -31,12 +31,6 @@ function exposureProperties(db: Reading, { projectId, flagId, exposureCriteria }
     ? [...(key === undefined ? [] : [`$feature/${key}`]), ...getProperties(exposure)]
     : ["$feature_flag", "$feature_flag_response"];
   return [...own, ...(isJsonObject(activation) ? getProperties(activation) : [])];
-}
-
-function sourcesIn(metric: JsonObject): JsonObject[] {
-  const { source, numerator, denominator, start_event: start, completion_event: completion, series } = metric;
-  const all: (Json | undefined)[] = [source, numerator, denominator, start, completion];
-  return [...all, ...(Array.isArray(series) ? series : [])].filter(isJsonObject);
 }
 
 function getProperties({ math, math_property: property, properties }: JsonObject): string[] {

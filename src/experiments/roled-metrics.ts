@@ -1,7 +1,7 @@
 /** The metrics of an experiment and their roles. */
 
 import type { Reading } from "../accounts/db.ts";
-import { isJsonObject, type JsonObject } from "../lib/json/value.ts";
+import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
 import { type Experiment, type SavedMetric, savedMetricLinks, savedMetricsById } from "./store.ts";
 
 export type MetricRole = "primary" | "secondary" | "guardrail";
@@ -27,6 +27,21 @@ export function getMetrics(experiment: Experiment, saved: ReadonlyMap<number, Sa
       ];
     }),
   ];
+}
+
+/** The events that a metric counts. */
+export function getSources(metric: JsonObject): JsonObject[] {
+  const { source, numerator, denominator, start_event: start, completion_event: completion, series } = metric;
+  const all: (Json | undefined)[] = [source, numerator, denominator, start, completion];
+  return [...all, ...(Array.isArray(series) ? series : [])].filter(isJsonObject);
+}
+
+/** Whether a metric of an experiment counts an event. */
+export function usesEvent(db: Reading, experiment: Experiment, event: string): boolean {
+  const ids = savedMetricLinks(experiment).map(({ id }) => id);
+  return getMetrics(experiment, savedMetricsById(db, experiment.projectId, ids)).some(({ metric }) =>
+    getSources(metric).some((source) => source.event === event),
+  );
 }
 
 /** Metrics that must not get worse, else the flag is switched off. */

@@ -35,6 +35,7 @@ export interface ExperimentFilter {
   createdById?: number | undefined;
   /** Part of the name. */
   search?: string | undefined;
+  matches?: ((experiment: Experiment) => boolean) | undefined;
   /** A column of the API, `-` before it for descending. */
   order?: string | undefined;
 }
@@ -83,7 +84,9 @@ export function listExperiments(
     .map(({ row, active }): Listed => ({ row, status: getStatus(row, active) }))
     .filter(({ row, status }) => {
       return (
-        row.name.toLowerCase().includes(wanted) && (filter.status === undefined || status === filter.status)
+        row.name.toLowerCase().includes(wanted) &&
+        (filter.status === undefined || status === filter.status) &&
+        (filter.matches === undefined || filter.matches(row))
       );
     });
   const sorted = sortBy(found, filter.order, now.getTime());

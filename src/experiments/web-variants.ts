@@ -6,14 +6,12 @@
  */
 
 import { InvalidFieldError } from "../lib/errors.ts";
-import { sanitizeHtml } from "../lib/html.ts";
+import { sanitizeHtml, unsafeCss } from "../lib/html.ts";
 import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
 
 const transformsMax = 100;
 const textLengthMax = 10_000;
 const control = "control";
-/** Loads something from elsewhere, or leaves the style sheet. */
-const unsafeCss = /url\s*\(|@import|expression\s*\(|image-set\s*\(|[<\\]/i;
 const urlMatches = ["exact", "is_not", "regex", "not_regex", "icontains", "not_icontains"];
 const utmNames = ["utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content"];
 

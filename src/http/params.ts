@@ -96,6 +96,17 @@ export function readIdFilter(query: URLSearchParams, field: string): number | un
   throw new InvalidFieldError(field, "invalid_input", "A valid integer is required.");
 }
 
+/** UUIDs, separated by commas, that a list is filtered by; undefined without them. @throws {InvalidFieldError} */
+export function readUuidsFilter(query: URLSearchParams, field: string): string[] | undefined {
+  const option = query.get(field);
+  if (option === null || option.trim() === "") return undefined;
+  return option.split(",").map((text) => {
+    const uuid = canonicalUuid(text.trim());
+    if (uuid === undefined) throw new InvalidFieldError(field, "invalid_input", "Enter a valid UUID.");
+    return uuid;
+  });
+}
+
 /** One of several values that a list is filtered by; undefined without it. @throws {InvalidFieldError} */
 export function readChoice<Choice extends string>(
   query: URLSearchParams,

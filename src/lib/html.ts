@@ -3,6 +3,8 @@
 import { once } from "./concurrency.ts";
 
 const allowedTags = ["b", "i", "em", "strong", "u", "br", "p", "ul", "ol", "li", "a"];
+/** CSS that loads something from elsewhere, or leaves the style sheet. */
+export const unsafeCss = /url\s*\(|@import|expression\s*\(|image-set\s*\(|[<\\]/i;
 /** Deeper elements are discarded. */
 const nestingMax = 20;
 

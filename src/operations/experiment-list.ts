@@ -9,6 +9,7 @@ import {
 } from "../experiments/api/schemas.ts";
 import type { ComputeDeps } from "../experiments/compute.ts";
 import type { ExperimentActor } from "../experiments/flag-changes.ts";
+import { usesEvent } from "../experiments/roled-metrics.ts";
 import {
   type Experiment,
   type ExperimentStatus,
@@ -109,6 +110,7 @@ export const listAllExperiments = listOperation({
     feature_flag_id: optional(int()),
     created_by_id: optional(int()),
     search: optional(string({ description: "Part of the name." })),
+    event: optional(string({ description: "Experiments with a metric that counts this event." })),
     order: optional(
       string({ description: `One of ${experimentOrders.join(", ")}; with \`-\` before it descending.` }),
     ),
@@ -121,14 +123,16 @@ export const listAllExperiments = listOperation({
     flagId: readIdFilter(query, "feature_flag_id"),
     createdById: readIdFilter(query, "created_by_id"),
     search: query.get("search") ?? undefined,
+    event: query.get("event") || undefined,
     order: query.get("order") ?? undefined,
   }),
-  run: (context: ExperimentContext, { limit, offset, ...filter }) => {
+  run: (context: ExperimentContext, { limit, offset, event, ...filter }) => {
     const { stores, project, now } = context;
+    const { db } = stores.metadata;
     const { experiments, count } = listExperiments(
-      stores.metadata.db,
+      db,
       project.id,
-      filter,
+      event === undefined ? filter : { ...filter, matches: (row) => usesEvent(db, row, event) },
       { limit, offset },
       now,
     );

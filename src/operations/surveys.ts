@@ -7,7 +7,7 @@ import { flagAnswers } from "../flags/api/feature-flags.ts";
 import { FlagBody } from "../flags/api/flag-schemas.ts";
 import { findFlag } from "../flags/store/flag.ts";
 import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
-import { readBoolean, readChoice } from "../http/params.ts";
+import { readBoolean, readChoice, readUuidsFilter } from "../http/params.ts";
 import {
   bool,
   dateTime,
@@ -24,6 +24,7 @@ import {
   uuid,
 } from "../http/schemas.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
+import type { JsonObject } from "../lib/json/value.ts";
 import { toApiTime, toApiTimeOrNull } from "../lib/time.ts";
 import { frequencyDaysMax, iterationsMax } from "../surveys/iterations.ts";
 import {
@@ -62,8 +63,8 @@ const SurveyBody = named(
     schedule: enumeration(schedules),
     status: enumeration(statuses),
     questions: list(record()),
-    conditions: record(),
-    appearance: record(),
+    conditions: nullable(record()),
+    appearance: nullable(record()),
     linked_flag_id: nullable(int()),
     linked_flag: nullable(FlagBody),
     targeting_flag: nullable(FlagBody),
@@ -77,7 +78,7 @@ const SurveyBody = named(
     iteration_frequency_days: nullable(int()),
     current_iteration: nullable(int()),
     current_iteration_start_date: nullable(dateTime()),
-    translations: record(),
+    translations: nullable(record()),
     created_at: dateTime(),
     created_by: nullable(UserBody),
   }),
@@ -93,8 +94,8 @@ const example = {
   schedule: "once",
   status: "draft",
   questions: [exampleQuestion],
-  conditions: {},
-  appearance: {},
+  conditions: null,
+  appearance: null,
   linked_flag_id: null,
   linked_flag: null,
   targeting_flag: null,
@@ -106,7 +107,7 @@ const example = {
   responses_limit: 500,
   iteration_count: null,
   iteration_frequency_days: null,
-  translations: {},
+  translations: null,
   current_iteration: null,
   current_iteration_start_date: null,
   created_at: "2026-03-02T08:15:30.120000Z",
@@ -164,8 +165,8 @@ function body({ stores, ...context }: Context, survey: Survey, users: UserFinder
     type: survey.type as SurveyRecord["type"],
     schedule: survey.schedule as SurveyRecord["schedule"],
     questions: survey.questions,
-    conditions: survey.conditions,
-    appearance: survey.appearance,
+    conditions: getMembers(survey.conditions),
+    appearance: getMembers(survey.appearance),
     linked_flag_id: survey.linkedFlagId,
     linked_flag: shownFlag(survey.linkedFlagId),
     targeting_flag: shownFlag(survey.targetingFlagId),
@@ -175,7 +176,7 @@ function body({ stores, ...context }: Context, survey: Survey, users: UserFinder
     archived: survey.archived,
     enable_partial_responses: survey.enablePartialResponses,
     responses_limit: survey.responsesLimit,
-    translations: survey.translations,
+    translations: getMembers(survey.translations),
     iteration_count: survey.iterationCount,
     iteration_frequency_days: survey.iterationFrequencyDays,
     current_iteration: survey.currentIteration,
@@ -184,6 +185,9 @@ function body({ stores, ...context }: Context, survey: Survey, users: UserFinder
     created_by: creator ? userBody(creator) : null,
   };
 }
+
+/** Null without members, as in PostHog: Terraform's provider rejects an object where none was sent. */
+const getMembers = (stored: JsonObject) => (Object.keys(stored).length === 0 ? null : stored);
 
 const users = ({ stores }: Context) => userFinder(stores.metadata.db);
 
@@ -224,9 +228,10 @@ const listAllSurveys = listOperation({
   },
   http: { method: "GET", path: "/surveys", answer: "One page of surveys." },
   input: object({
-    search: optional(string({ blank: true, description: "Part of the name." })),
+    search: optional(string({ blank: true, description: "Part of the name or the description." })),
     archived: optional(bool({ description: "`true`: only archived surveys; `false`: only others." })),
     type: optional(type),
+    ids: optional(string({ description: "Only these, separated by commas; unknown ones are omitted." })),
   }),
   output: pageOf("SurveyPage", SurveyBody),
   example,
@@ -234,12 +239,14 @@ const listAllSurveys = listOperation({
     search: query.get("search") ?? undefined,
     archived: readBoolean(query, "archived"),
     type: readChoice(query, "type", surveyTypes),
+    ids: readUuidsFilter(query, "ids"),
   }),
-  run: (context: Context, { limit, offset, search = "", archived, type: wantedType }) => {
+  run: (context: Context, { limit, offset, search = "", archived, type: wantedType, ids }) => {
     const wanted = search.trim().toLowerCase();
     const all = listSurveys(context.stores.metadata.db, context.project.id).filter(
       (survey) =>
-        survey.name.toLowerCase().includes(wanted) &&
+        [survey.name, survey.description].some((text) => text.toLowerCase().includes(wanted)) &&
+        (ids === undefined || ids.includes(survey.id)) &&
         (archived === undefined || survey.archived === archived) &&
         (wantedType === undefined || survey.type === wantedType),
     );

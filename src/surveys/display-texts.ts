@@ -6,13 +6,23 @@
  */
 
 import { InvalidFieldError } from "../lib/errors.ts";
-import { isSafeLink, sanitizeHtml } from "../lib/html.ts";
+import { isSafeLink, sanitizeHtml, unsafeCss } from "../lib/html.ts";
 import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
 
 export const textLengthMax = 5_000;
+/** Of questions, conditions, appearance and translations, each as JSON. */
+const jsonLengthMax = 100_000;
 const linkLengthMax = 2_000;
 const translationsMax = 50;
 const languageTag = /^[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8}){0,3}$/;
+
+/** @throws {InvalidFieldError} */
+export function assertSize(field: string, sent: Json): void {
+  if (JSON.stringify(sent).length > jsonLengthMax)
+    fail(field, `Must have at most ${jsonLengthMax.toLocaleString("en-US")} characters as JSON.`);
+}
+
+export const isSet = (value: Json | undefined): value is Json => value !== undefined && value !== null;
 
 export function fail(field: string, message: string): never {
   throw new InvalidFieldError(field, "invalid_input", message);
@@ -23,6 +33,16 @@ export function assertText(text: Json | undefined, field: string): void {
   if (text === undefined || text === null) return;
   if (typeof text !== "string" || text.length > textLengthMax)
     fail(field, `Must be a text of at most ${textLengthMax.toLocaleString("en-US")} characters.`);
+}
+
+/** @throws {InvalidFieldError} */
+export function assertSwitch(value: Json | undefined, field: string): void {
+  if (isSet(value) && typeof value !== "boolean") fail(field, "Must be true or false.");
+}
+
+/** @throws {InvalidFieldError} */
+export function assertChoice(value: Json | undefined, choices: readonly Json[], field: string): void {
+  if (isSet(value) && !choices.includes(value)) fail(field, `Must be one of: ${choices.join(", ")}.`);
 }
 
 /** @throws {InvalidFieldError} */
@@ -95,14 +115,67 @@ export function readSurveyTranslations(sent: JsonObject, appearance: JsonObject)
   });
 }
 
+/** Members of an appearance that posthog-js uses as CSS. */
+const styles = [
+  "backgroundColor",
+  "textColor",
+  "submitButtonColor",
+  "submitButtonTextColor",
+  "descriptionTextColor",
+  "ratingButtonColor",
+  "ratingButtonActiveColor",
+  "ratingButtonHoverColor",
+  "inputBackground",
+  "inputTextColor",
+  "borderColor",
+  "widgetColor",
+  "fontFamily",
+  "maxWidth",
+  "zIndex",
+  "disabledButtonOpacity",
+  "boxPadding",
+];
+const appearanceTexts = [...screenTexts, "placeholder", "position", "widgetLabel", "widgetSelector"];
+const switches = [
+  "whiteLabel",
+  "autoDisappear",
+  "displayThankYouMessage",
+  "displayIntroScreen",
+  "shuffleQuestions",
+  "allowGoBack",
+];
+const widgetTypes = ["button", "tab", "selector"];
+const delaySecondsMax = 86_400;
+
 /** Appearance in stored form. @throws {InvalidFieldError} */
 export function readAppearance(sent: JsonObject): JsonObject {
-  for (const name of [...screenTexts, "placeholder"]) assertText(sent[name], `appearance.${name}`);
+  for (const name of appearanceTexts) assertText(sent[name], `appearance.${name}`);
+  for (const name of styles) assertStyle(sent[name], `appearance.${name}`);
+  for (const name of switches) assertSwitch(sent[name], `appearance.${name}`);
+  assertChoice(sent.widgetType, widgetTypes, "appearance.widgetType");
+  const { surveyPopupDelaySeconds: delay } = sent;
+  const isDelay = typeof delay === "number" && delay >= 0 && delay <= delaySecondsMax;
+  if (isSet(delay) && !isDelay)
+    fail("appearance.surveyPopupDelaySeconds", `Must be a number from 0 to ${delaySecondsMax}.`);
   const appearance = { ...sent };
   for (const [text, contentType] of screens) {
     const type = readContentType(sent[contentType], `appearance.${contentType}`);
+    if (sent[text] === undefined) continue;
     appearance[contentType] = type;
-    if (sent[text] !== undefined) appearance[text] = safeText(sent[text], type)!;
+    appearance[text] = safeText(sent[text], type)!;
   }
   return appearance;
+}
+
+/** An appearance for visitors: translations have texts that it may lack, and posthog-js renders them as HTML without a type. */
+export function withContentTypes(appearance: JsonObject): JsonObject {
+  const types = screens.map(([, contentType]) => [contentType, appearance[contentType] ?? "text"]);
+  return { ...appearance, ...Object.fromEntries(types) };
+}
+
+function assertStyle(style: Json | undefined, field: string): void {
+  if (typeof style === "number") return;
+  assertText(style, field);
+  if (typeof style === "string" && unsafeCss.test(style))
+    fail(field, "Must not load anything or contain `<` or `\\`.");
 }

@@ -1,10 +1,14 @@
-/** Questions of a survey, and the conditions under which it is shown (contract: experiments 1.5). */
+/** Questions of a survey (contract: experiments 1.5). */
 
 import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
 import {
+  assertChoice,
   assertLink,
+  assertSize,
+  assertSwitch,
   assertText,
   fail,
+  isSet,
   readContentType,
   readTranslations,
   safeText,
@@ -14,16 +18,14 @@ import {
 const questionsMax = 50;
 const choicesMin = 2;
 const choicesMax = 20;
-/** Of questions, conditions, appearance and translations, each as JSON. */
-const jsonLengthMax = 100_000;
 const questionTypes = ["open", "link", "rating", "single_choice", "multiple_choice"];
 const displays = ["number", "emoji"];
 const scales = [2, 3, 5, 7, 10];
 const branchings = ["next_question", "end", "specific_question", "response_based"];
 const questionTexts = ["question", "description", "buttonText", "lowerBoundLabel", "upperBoundLabel"];
-const validations = ["min_length", "max_length"];
-const urlMatches = ["regex", "not_regex", "exact", "is_not", "icontains", "not_icontains"];
-const waitDaysMax = 3_650;
+const lengthRules = ["min_length", "max_length"];
+const validations = [...lengthRules, "email"];
+const ratingDefaults = { display: "number", scale: 5 };
 
 /** Questions in stored form: each with an id. @throws {InvalidFieldError} */
 export function readQuestions(sent: readonly Json[], appearance: JsonObject): JsonObject[] {
@@ -48,15 +50,12 @@ function readQuestion(sent: Json, field: string, count: number): JsonObject {
   if (id !== undefined && id !== null && (typeof id !== "string" || !/^[\w-]{1,200}$/.test(id)))
     fail(`${field}.id`, "Must have 1 to 200 letters, digits, `_` or `-`.");
   assertTexts(sent, field);
-  for (const name of ["optional", "hasOpenChoice", "shuffleOptions"])
-    if (!["boolean", "undefined"].includes(typeof sent[name]) && sent[name] !== null)
-      fail(`${field}.${name}`, "Must be true or false.");
+  for (const name of ["optional", "hasOpenChoice", "shuffleOptions", "skipSubmitButton"])
+    assertSwitch(sent[name], `${field}.${name}`);
   if (type === "link") assertLink(sent.link, `${field}.link`);
   if (type === "rating") {
-    if (!displays.includes(sent.display as string))
-      fail(`${field}.display`, `Must be one of: ${displays.join(", ")}.`);
-    if (!scales.includes(sent.scale as number))
-      fail(`${field}.scale`, `Must be one of: ${scales.join(", ")}.`);
+    assertChoice(sent.display, displays, `${field}.display`);
+    assertChoice(sent.scale, scales, `${field}.scale`);
   }
   if (type.endsWith("_choice")) assertChoices(sent.choices, `${field}.choices`);
   assertBranching(sent.branching, `${field}.branching`, count);
@@ -81,6 +80,7 @@ function readQuestion(sent: Json, field: string, count: number): JsonObject {
     return withDescription(texts);
   });
   return {
+    ...(type === "rating" ? ratingDefaults : {}),
     ...withDescription(sent),
     id: id ?? Bun.randomUUIDv7(),
     descriptionContentType,
@@ -92,20 +92,24 @@ function assertTexts(sent: JsonObject, field: string): void {
   for (const name of questionTexts) assertText(sent[name], `${field}.${name}`);
 }
 
-/** Rules that posthog-js applies to the answer of an open question. */
+/** Rules that clients apply to the answer of an open question; posthog-js knows those of the length. */
 function assertValidation(rules: Json | undefined, field: string): void {
-  if (rules === undefined || rules === null) return;
-  const isRule = (rule: Json) =>
-    isJsonObject(rule) &&
-    validations.includes(rule.type as string) &&
-    Number.isInteger(rule.value) &&
-    (rule.value as number) >= 0 &&
-    (rule.errorMessage === undefined || typeof rule.errorMessage === "string");
-  if (!isListOf(rules, isRule))
-    fail(
-      field,
-      `Must be a list of rules with \`type\` (${validations.join(", ")}) and an integer \`value\`.`,
-    );
+  if (!isSet(rules)) return;
+  if (!Array.isArray(rules)) fail(field, "Must be a list of validation rules.");
+  for (const rule of rules) {
+    if (!isJsonObject(rule)) fail(field, "Each validation rule must be an object.");
+    const { type, value, errorMessage } = rule;
+    if (!validations.includes(type as string))
+      fail(field, `Validation rule type must be one of: ${validations.join(", ")}`);
+    const isLength = typeof value === "number" && Number.isInteger(value) && value > 0;
+    if (lengthRules.includes(type as string) && isSet(value) && !isLength)
+      fail(field, `Validation rule value for ${type} must be a positive integer`);
+    assertText(errorMessage, `${field}.errorMessage`);
+  }
+  const [min, max] = lengthRules.map((name) =>
+    Number((rules as JsonObject[]).find(({ type }) => type === name)?.value ?? Number.NaN),
+  );
+  if (min! > max!) fail(field, "Minimum length cannot be greater than maximum length");
 }
 
 function assertChoices(choices: Json | undefined, field: string): void {
@@ -136,43 +140,4 @@ function assertBranching(branching: Json | undefined, field: string, count: numb
         field,
         `A target must be \`end\`, \`next_question\` or the index of a question: 0 to ${count - 1}.`,
       );
-}
-
-/** @throws {InvalidFieldError} */
-export function readConditions(sent: JsonObject): JsonObject {
-  assertSize("conditions", sent);
-  const { url, urlMatchType, selector, deviceTypes, events, seenSurveyWaitPeriodInDays: wait } = sent;
-  assertText(url, "conditions.url");
-  assertText(selector, "conditions.selector");
-  if (urlMatchType !== undefined && urlMatchType !== null && !urlMatches.includes(urlMatchType as string))
-    fail("conditions.urlMatchType", `Must be one of: ${urlMatches.join(", ")}.`);
-  if (
-    deviceTypes !== undefined &&
-    deviceTypes !== null &&
-    !isListOf(deviceTypes, (device) => typeof device === "string")
-  )
-    fail("conditions.deviceTypes", "Must be a list of texts.");
-  if (wait !== undefined && wait !== null && getWaitDays(sent) === undefined)
-    fail("conditions.seenSurveyWaitPeriodInDays", `Must be an integer from 0 to ${waitDaysMax}.`);
-  if (events !== undefined && events !== null) {
-    const values = isJsonObject(events) ? (events.values ?? []) : undefined;
-    const isEvent = (event: Json) =>
-      isJsonObject(event) && typeof event.name === "string" && event.name !== "";
-    if (values === undefined || !isListOf(values, isEvent))
-      fail("conditions.events", "`values` must be a list of objects with `name`.");
-  }
-  return sent;
-}
-
-const isListOf = (sent: Json, test: (item: Json) => boolean) => Array.isArray(sent) && sent.every(test);
-
-/** Days after any survey in which a person sees no other. */
-export function getWaitDays({ seenSurveyWaitPeriodInDays: days }: JsonObject): number | undefined {
-  const isValid = typeof days === "number" && Number.isInteger(days) && days >= 0 && days <= waitDaysMax;
-  return isValid ? days : undefined;
-}
-
-export function assertSize(field: string, sent: Json): void {
-  if (JSON.stringify(sent).length > jsonLengthMax)
-    fail(field, `Must have at most ${jsonLengthMax.toLocaleString("en-US")} characters as JSON.`);
 }

@@ -10,16 +10,17 @@ import { changeRecorder, getCreatorId } from "../accounts/activity.ts";
 import { bumpRevision, flagRevision, type MetadataTx, type Reading } from "../accounts/db.ts";
 import { survey } from "../accounts/schema.ts";
 import { changeFlag, type ExperimentActor, getLinkedFlag } from "../experiments/flag-changes.ts";
-import { surveyFlagPrefix } from "../flags/rules/types.ts";
+import { getVariants, surveyFlagPrefix } from "../flags/rules/types.ts";
 import { findFlag } from "../flags/store/flag.ts";
 import { removeFlagLinks, setFlagLink } from "../flags/store/flag-links.ts";
 import { createFlag, type FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import { InvalidFieldError, NotFoundError, trimmedString } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json/value.ts";
 import { toApiTimeOrNull } from "../lib/time.ts";
-import { readAppearance, readSurveyTranslations } from "./display-texts.ts";
+import { assertLinkedVariant, getWaitDays, readConditions } from "./conditions.ts";
+import { assertSize, readAppearance, readSurveyTranslations, withContentTypes } from "./display-texts.ts";
 import { assertIterations, iterationAt } from "./iterations.ts";
-import { assertSize, getWaitDays, readConditions, readQuestions } from "./questions.ts";
+import { readQuestions } from "./questions.ts";
 
 export const surveyTypes = ["popover", "widget", "api", "external_survey"] as const;
 export const schedules = ["once", "recurring", "always"] as const;
@@ -91,7 +92,7 @@ export function publicSurveys(db: Reading, projectId: number): JsonObject[] {
         internal_targeting_flag_key: getKey(survey.internalTargetingFlagId),
         questions: survey.questions,
         conditions: survey.conditions,
-        appearance: survey.appearance,
+        appearance: withContentTypes(survey.appearance),
         start_date: toApiTimeOrNull(survey.startDate),
         end_date: toApiTimeOrNull(survey.endDate),
         current_iteration: survey.currentIteration,
@@ -264,10 +265,20 @@ function withInput(t: Reading, before: Survey, input: SurveyInput, now: Date): S
   };
   if (typeof input.linked_flag_id === "number")
     getLinkedFlag(t, before.projectId, input.linked_flag_id, "linked_flag_id");
+  // Other changes stay possible after the flag lost the variant.
+  if (input.conditions || input.linked_flag_id !== undefined)
+    assertLinkedVariant(conditions, getVariantKeys(t, after));
   if (after.endDate !== null && (after.startDate === null || after.endDate < after.startDate))
     throw new InvalidFieldError("end_date", "invalid_input", "`end_date` must be after `start_date`.");
   assertIterations(after);
   return { ...after, ...iterationAt(after, now) };
+}
+
+/** Of the linked flag. */
+function getVariantKeys(t: Reading, { projectId, linkedFlagId }: Survey): string[] | undefined {
+  if (linkedFlagId === null) return undefined;
+  const flag = findFlag(t, projectId, linkedFlagId);
+  return flag === undefined ? [] : getVariants(flag.filters).map(({ key }) => String(key));
 }
 
 /** Of responses and iterations; 0 is none. */

@@ -103,3 +103,19 @@ test("an end without a start is rejected", async () => {
   const { status, body } = await create({ end_date: "2026-01-01T00:00:00Z" });
   expect({ status, attr: body.attr }).toEqual({ status: 400, attr: "end_date" });
 });
+
+test("a list by event has the experiments whose metrics count it, saved ones included", async () => {
+  const counts = (event: string) => ({ ...mean, source: { ...source, event } });
+  const saved = { name: "Signups", query: counts("signed up") };
+  const { id } = (await api("/experiment_saved_metrics/", { method: "POST", body: saved })).body;
+  const links = [{ id, metadata: { type: "primary" } }];
+  await create({ name: "One", metrics: [counts("paid")] });
+  await create({ name: "Two", metrics_secondary: [counts("paid")], saved_metrics_ids: links });
+  const names = async (event: string) =>
+    (await api(`/experiments/?order=name&event=${event}`)).body.results.map(
+      ({ name }: { name: string }) => name,
+    );
+  expect(await names("paid")).toEqual(["One", "Two"]);
+  expect(await names("signed+up")).toEqual(["Two"]);
+  expect(await names("pai")).toEqual([]);
+});

@@ -134,7 +134,7 @@ test("translations of the screens are sanitized with the content type of the app
   expect(survey.translations).toEqual({ de: shown });
   expect(publicSurveys(server.metadata.db, 1)).toMatchObject([{ translations: { de: shown } }]);
   await server.ask("PATCH", `${base}${survey.id}/`, { body: { translations: null } });
-  expect((await get(survey.id)).translations).toEqual({});
+  expect((await get(survey.id)).translations).toBeNull();
   expect(publicSurveys(server.metadata.db, 1)[0]).not.toHaveProperty("translations");
 });
 

@@ -157,6 +157,52 @@ test.each([
     "questions.0.validation",
   ],
   [
+    "a length of 0",
+    { questions: [{ ...open, validation: [{ type: "min_length", value: 0 }] }] },
+    "questions.0.validation",
+  ],
+  [
+    "a least length above the greatest",
+    {
+      questions: [
+        {
+          ...open,
+          validation: [
+            { type: "max_length", value: 3 },
+            { type: "min_length", value: 5 },
+          ],
+        },
+      ],
+    },
+    "questions.0.validation",
+  ],
+  [
+    "a style that loads a picture",
+    { appearance: { backgroundColor: "url(https://e.example/x)" } },
+    "appearance.backgroundColor",
+  ],
+  ["a style that is no text", { appearance: { fontFamily: {} } }, "appearance.fontFamily"],
+  ["a label that is no text", { appearance: { widgetLabel: {} } }, "appearance.widgetLabel"],
+  ["a switch that is a text", { appearance: { whiteLabel: "no" } }, "appearance.whiteLabel"],
+  ["a trigger", { appearance: { widgetType: "bell" } }, "appearance.widgetType"],
+  ["a negative delay", { appearance: { surveyPopupDelaySeconds: -1 } }, "appearance.surveyPopupDelaySeconds"],
+  ["a match of devices", { conditions: { deviceTypesMatchType: "like" } }, "conditions.deviceTypesMatchType"],
+  [
+    "a switch of events",
+    { conditions: { events: { repeatedActivation: "yes" } } },
+    "conditions.events.repeatedActivation",
+  ],
+  [
+    "an operator of an event's property",
+    {
+      conditions: {
+        events: { values: [{ name: "a", propertyFilters: { x: { values: ["1"], operator: "like" } } }] },
+      },
+    },
+    "conditions.events.propertyFilters",
+  ],
+  ["a variant without a flag", { conditions: { linkedFlagVariant: "test" } }, "conditions.linkedFlagVariant"],
+  [
     "a branch to nowhere",
     { questions: [{ ...open, branching: { type: "specific_question", index: 1 } }] },
     "questions.0.branching",
@@ -182,6 +228,27 @@ test.each([
 ])("rejects %s", async (_, body, field) => {
   const { status, body: error } = await create(body);
   expect([status, error.attr]).toEqual([400, field]);
+});
+
+test("the variant of the linked flag exists, or stands for all", async () => {
+  const variants = ["control", "test"].map((key) => ({ key, rollout_percentage: 50 }));
+  const filters = { groups: [{ properties: [], rollout_percentage: 100 }], multivariate: { variants } };
+  const many = (await api("/feature_flags/", { method: "POST", body: { key: "many", filters } })).body;
+  const plain = (await api("/feature_flags/", { method: "POST", body: { key: "plain" } })).body;
+  const linked = (flag: { id: number }, linkedFlagVariant: string) =>
+    create({ linked_flag_id: flag.id, conditions: { linkedFlagVariant } });
+  expect((await linked(many, "any")).status).toBe(201);
+  expect((await linked(many, "third")).body.detail).toBe(
+    "Feature flag variant 'third' does not exist. Available variants: control, test",
+  );
+  expect((await linked(plain, "test")).body.detail).toBe(
+    "Feature flag variant 'test' specified but the linked feature flag has no variants",
+  );
+  const { body: survey } = await linked(many, "test");
+  // The variant would be without a flag; both are removed together.
+  expect((await change(survey.id, { linked_flag_id: null })).body.attr).toBe("conditions.linkedFlagVariant");
+  const after = await change(survey.id, { linked_flag_id: null, conditions: null });
+  expect(after.body).toMatchObject({ linked_flag_id: null, conditions: null });
 });
 
 test("HTML is sanitized when it is saved, in descriptions, translations and screens", async () => {
@@ -219,7 +286,11 @@ test("HTML is sanitized when it is saved, in descriptions, translations and scre
 });
 
 test("texts are shown as text, and visitors need the project key", async () => {
-  const { body } = await create({ start_date: now(), appearance: { thankYouMessageDescription: "<b>" } });
+  const { body } = await create({
+    start_date: now(),
+    appearance: { backgroundColor: "#eee" },
+    translations: { de: { thankYouMessageDescription: "<b>" } },
+  });
   const shown = (await listed()).find(({ id }) => id === body.id);
   expect(shown).toMatchObject({
     appearance: { thankYouMessageDescriptionContentType: "text" },
@@ -236,6 +307,21 @@ test("texts are shown as text, and visitors need the project key", async () => {
   const first = await fetch(`${url}?token=${server.token}`);
   const headers = { "if-none-match": first.headers.get("etag")! };
   expect((await fetch(`${url}?token=${server.token}`, { headers })).status).toBe(304);
+});
+
+test("the agent's questions get what clients need, and what was not sent is null, as Terraform's provider keeps it", async () => {
+  const { status, body } = await create({
+    questions: [
+      { type: "rating", question: "How?" },
+      { ...open, validation: [{ type: "email" }] },
+    ],
+  });
+  expect([status, body.questions[0]]).toMatchObject([201, { display: "number", scale: 5 }]);
+  expect(body).toMatchObject({ conditions: null, appearance: null, translations: null });
+  const set = await change(body.id, { conditions: { url: "/pay" }, appearance: { whiteLabel: true } });
+  expect(set.body).toMatchObject({ conditions: { url: "/pay" }, appearance: { whiteLabel: true } });
+  const cleared = await change(body.id, { conditions: null, appearance: null });
+  expect(cleared.body).toMatchObject({ conditions: null, appearance: null });
 });
 
 test("PUT changes a survey as Terraform's provider does, and surveys are found by part of their name", async () => {
@@ -257,6 +343,11 @@ test("PUT changes a survey as Terraform's provider does, and surveys are found b
   expect(incomplete).toMatchObject({ status: 400, body: { attr: "questions", code: "required" } });
   const found = async (search: string) => (await api(`/surveys/?search=${search}`)).body.count;
   expect([await found("provisioned%20AGAIN"), await found("no%20such")]).toEqual([1, 0]);
+  expect(await found("kept.")).toBe(1);
+  const unknown = crypto.randomUUID();
+  const { body: listedByIds } = await api(`/surveys/?ids=${unknown},${body.id.toUpperCase()}`);
+  expect(listedByIds.results.map(({ id }: { id: string }) => id)).toEqual([body.id]);
+  expect(await api("/surveys/?ids=7")).toMatchObject({ status: 400, body: { attr: "ids" } });
 });
 
 test("a deleted survey is restored under its id; the id of another one is not taken", async () => {

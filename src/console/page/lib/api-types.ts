@@ -1010,8 +1010,8 @@ export type Survey = {
   schedule: "once" | "recurring" | "always";
   status: "draft" | "running" | "completed";
   questions: { [name: string]: unknown }[];
-  conditions: { [name: string]: unknown };
-  appearance: { [name: string]: unknown };
+  conditions: { [name: string]: unknown } | null;
+  appearance: { [name: string]: unknown } | null;
   linked_flag_id: number | null;
   linked_flag: FeatureFlag | null;
   targeting_flag: FeatureFlag | null;
@@ -1025,7 +1025,7 @@ export type Survey = {
   iteration_frequency_days: number | null;
   current_iteration: number | null;
   current_iteration_start_date: string | null;
-  translations: { [name: string]: unknown };
+  translations: { [name: string]: unknown } | null;
   created_at: string;
   created_by: User | null;
 };

@@ -59,13 +59,17 @@ export interface SurveyDraft {
   translations: Record<string, Translation>;
 }
 
-export interface Survey extends SurveyDraft {
+export interface Survey extends Omit<SurveyDraft, "conditions" | "appearance" | "translations"> {
   id: string;
   status: SurveyStatus;
   archived: boolean;
   start_date: string | null;
   end_date: string | null;
   current_iteration: number | null;
+  /** Null without members. */
+  conditions: SurveyDraft["conditions"] | null;
+  appearance: SurveyDraft["appearance"] | null;
+  translations: SurveyDraft["translations"] | null;
   targeting_flag: Flag | null;
   created_at: string;
   created_by: ShortUser | null;
@@ -157,14 +161,14 @@ export const getDraft = (survey: Survey): SurveyDraft => ({
   type: survey.type,
   schedule: survey.schedule,
   questions: survey.questions,
-  conditions: survey.conditions,
-  appearance: survey.appearance,
+  conditions: survey.conditions ?? {},
+  appearance: survey.appearance ?? {},
   linked_flag_id: survey.linked_flag_id,
   responses_limit: survey.responses_limit,
   iteration_count: survey.iteration_count,
   iteration_frequency_days: survey.iteration_frequency_days,
   enable_partial_responses: survey.enable_partial_responses,
-  translations: survey.translations,
+  translations: survey.translations ?? {},
 });
 
 /** A question of another type, with what that type requires. */
