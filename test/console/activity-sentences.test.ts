@@ -6,6 +6,7 @@ import {
   collapseEntries,
   getSentence,
   sideBySide,
+  summarizeEntry,
 } from "../../src/console/page/model/activity.ts";
 
 let lastId = 0;
@@ -60,6 +61,19 @@ test("a change of the switch alone is a verb; other changes are lines", () => {
     isSwitch: false,
     lines: ["turned off", "name: a → b"],
   });
+});
+
+test("an action on the whole object is a verb without lines", () => {
+  const restored = entry("restored", 0, [["deleted", true, false]]);
+  expect(getSentence(restored)).toEqual({ verb: "restored", isSwitch: false, lines: [] });
+  const created = entry("created", 0, [["key", null, "a"]]);
+  expect([restored, created, entry("deleted", 0)].map(summarizeEntry)).toEqual([
+    "restored",
+    "created",
+    "deleted",
+  ]);
+  expect(summarizeEntry(entry("updated", 0, [["active", true, false]]))).toBe("turned off");
+  expect(summarizeEntry(entry("updated", 0, [["name", "a", "b"]]))).toBe("name: a → b");
 });
 
 test("equal entries within ten minutes of the newest are one", () => {

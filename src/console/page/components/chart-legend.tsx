@@ -64,5 +64,5 @@ export function Legend({
 /** "+8%", "−12%"; "–" without an earlier value. */
 export function change(now: number, before: number): string {
   if (before === 0) return "–";
-  return `${now >= before ? "+" : "−"}${percent(Math.abs(now / before - 1))}`;
+  return `${now > before ? "+" : now < before ? "−" : ""}${percent(Math.abs(now / before - 1))}`;
 }

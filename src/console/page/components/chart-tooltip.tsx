@@ -37,8 +37,14 @@ export function ChartTooltip({
       })
       .sort((a, b) => b.value - a.value)
       .slice(0, rowsMax);
+  const beforeAt = (before: ChartSeries, at: number) =>
+    [before.names?.[at] ?? before.name, format(before.values[at] ?? 0)] as const;
   const textAt = (at: number) =>
-    [names[at], ...linesAt(at).map(({ name, value }) => `${name} ${format(value)}`)].join(", ");
+    [
+      names[at],
+      ...linesAt(at).map(({ name, value }) => `${name} ${format(value)}`),
+      ...linesAt(at).flatMap(({ before }) => (before ? beforeAt(before, at).join(" ") : [])),
+    ].join(", ");
   const move = (at: number) => {
     setCurrent(at);
     onMove(at);
@@ -76,15 +82,16 @@ export function ChartTooltip({
                   {before && <td class="muted">{change(value, before.values[pointed.position] ?? 0)}</td>}
                 </tr>
               ))}
-              {linesAt(pointed.position).map(
-                ({ name, before }) =>
-                  before && (
-                    <tr key={`${name} before`} class="muted">
-                      <th scope="row">{before.names?.[pointed.position] ?? before.name}</th>
-                      <td>{format(before.values[pointed.position] ?? 0)}</td>
-                    </tr>
-                  ),
-              )}
+              {linesAt(pointed.position).map(({ name, before }) => {
+                if (!before) return null;
+                const [when, value] = beforeAt(before, pointed.position);
+                return (
+                  <tr key={`${name} before`} class="muted">
+                    <th scope="row">{when}</th>
+                    <td>{value}</td>
+                  </tr>
+                );
+              })}
             </tbody>
           </table>
           {isLastUnfinished && pointed.position === last && (

@@ -7,6 +7,9 @@ import { rootPath } from "../lib/router.ts";
 import { project } from "../lib/session.ts";
 import { messages } from "../messages/index.ts";
 
+/** Longer titles may be cut off; the whole text is then a tooltip. */
+const shownLengthMax = 40;
+
 let isFirstPage = true;
 const pageTitles: ReadonlySet<string> = new Set(Object.values(messages.frame.pages));
 
@@ -44,7 +47,7 @@ export function Page({
   return (
     <div class={isWide ? "page wide" : isForm ? "page form" : "page"}>
       <div class="page-head">
-        <h1 ref={head} tabIndex={-1}>
+        <h1 ref={head} tabIndex={-1} title={title.length > shownLengthMax ? title : undefined}>
           {heading ?? title}
         </h1>
         {action && <div class="page-action">{action}</div>}

@@ -40,7 +40,7 @@ export function TokenField({
       <div class={error ? "tokens wrong" : "tokens"}>
         {values.map((value) => (
           <span key={value} class="token">
-            {value}
+            <span>{value}</span>
             <button
               type="button"
               aria-label={w.removeValue(value)}

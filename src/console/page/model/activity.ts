@@ -38,8 +38,19 @@ const derivedFields: ReadonlySet<string> = new Set([
   "count",
 ]);
 
-const shownChanges = ({ detail: { changes } }: ActivityEntry) =>
-  changes.filter(({ field }) => !derivedFields.has(field));
+/** Actions that say what happened to the whole object. */
+const wholeActions: ReadonlySet<string> = new Set(["created", "deleted", "restored"]);
+
+const shownChanges = ({ activity, detail: { changes } }: ActivityEntry) =>
+  changes.filter(
+    ({ field }) => !derivedFields.has(field) && !(field === "deleted" && wholeActions.has(activity)),
+  );
+
+/** An entry in a few words: "restored", "turned on", "rollout 25 → 100%". */
+export function summarizeEntry(entry: ActivityEntry): string {
+  const { verb, lines } = getSentence(entry);
+  return wholeActions.has(entry.activity) ? verb : (lines[0] ?? verb);
+}
 
 /** The action as a verb, and the changes that the verb does not express, one line each. */
 export function getSentence(entry: ActivityEntry): { verb: string; isSwitch: boolean; lines: string[] } {

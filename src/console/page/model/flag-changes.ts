@@ -5,7 +5,7 @@ import { dayAndTime } from "../lib/format.ts";
 import { type Resource, useBackgroundResource } from "../lib/resource.ts";
 import { project } from "../lib/session.ts";
 import { messages } from "../messages/index.ts";
-import { type ActivityEntry, changeLines, getActorName } from "./activity.ts";
+import { type ActivityEntry, getActorName, summarizeEntry } from "./activity.ts";
 
 const w = messages.notes;
 const entriesMax = 100;
@@ -44,12 +44,9 @@ export function useFlagChanges(since: string | undefined, flagId?: number): Reso
 
 /** "new-checkout: rollout 25 → 100%, Ann Bell, 14 Nov 14:02:05". */
 export function flagChangeLine(entry: ActivityEntry): string {
-  const { activity, detail } = entry;
-  const lines =
-    activity === "created" ? [w.created] : activity === "deleted" ? [w.deleted] : changeLines(entry);
   return w.changeLine(
-    detail.name ?? entry.item_id,
-    lines[0] ?? activity,
+    entry.detail.name ?? entry.item_id,
+    summarizeEntry(entry),
     getActorName(entry),
     dayAndTime(entry.created_at),
   );

@@ -14,8 +14,6 @@ export const notes = {
   line: (content: string, author: string) => (author === "" ? content : `${content} (${author})`),
   changesOn: (count: number, day: string) => `${counted(count, "flag change", "flag changes")} on ${day}`,
   changeLine: (key: string, change: string, by: string, at: string) => `${key}: ${change}, ${by}, ${at}`,
-  created: "created",
-  deleted: "deleted",
   more: (count: number) => `${number(count)} more`,
   showChanges: "Show flag changes",
   hideChanges: "Hide flag changes",

@@ -143,7 +143,7 @@ function Facts({ person, events }: { person: Person; events: readonly StoredEven
       {(cohorts.data?.length ?? 0) > 0 && (
         <>
           <h2>{messages.frame.pages.cohorts}</h2>
-          <ul class="changes">
+          <ul class="plain-list">
             {cohorts.data!.map(({ id, name }) => (
               <li key={id}>
                 <a href={to(`cohorts/${id}`)}>{name}</a>
