@@ -1,6 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Command, InvalidArgumentError } from "commander";
 import { Postgres } from "../../src/cluster/connection.ts";
+import { type PersonsLayout, readPersonsLayout } from "../../src/cluster/layout.ts";
 import {
   assertCluster,
   type ClusterState,
@@ -44,6 +45,8 @@ async function withCluster<Result>(
 const State = strictObject({
   /** The address of the PostgreSQL database, without its password. */
   postgres: Type.String(),
+  /** Every node has a replica of all persons, or they are rows in PostgreSQL only. */
+  persons: Type.Union([Type.Literal("replica"), Type.Literal("rows")]),
   nodes: Type.Array(
     strictObject({
       name: Type.String(),
@@ -76,8 +79,12 @@ const State = strictObject({
   ),
 });
 
-function show({ nodes, pausedUntil, heldBack, lanes, stores }: ClusterState, address: string): void {
+function show(
+  { nodes, pausedUntil, heldBack, lanes, stores }: ClusterState,
+  { address, layout }: { address: string; layout: PersonsLayout },
+): void {
   print(`PostgreSQL  ${address}`);
+  print(`Persons     ${layout === "rows" ? "in PostgreSQL only" : "replicated to every node"}`);
   for (const { name, version, secondsSinceHeartbeat: seconds, isLoading } of nodes)
     print(`Node        ${name} (${version}, heartbeat ${seconds} s ago${isLoading ? ", loads events" : ""})`);
   if (nodes.length === 0) print("Node        none is running");
@@ -119,10 +126,12 @@ const status = withJson(command("status"), State, "print the state as JSON")
     run(async (options: { json?: true }) =>
       withCluster(options, async (postgres) => {
         const state = await readClusterState(postgres);
+        const layout = await readPersonsLayout(postgres);
         const address = redactPostgresUrl(postgres.address);
-        if (!options.json) return show(state, address);
+        if (!options.json) return show(state, { address, layout });
         printJson({
           postgres: address,
+          persons: layout,
           nodes: state.nodes.map(({ name, version, secondsSinceHeartbeat, isLoading }) => ({
             name,
             version,

@@ -21,13 +21,21 @@ class VersionMismatchError extends AppError {
   }
 }
 
+function describeCache(cache: NonNullable<NonNullable<Status["shared"]>["person_cache"]>): string {
+  const { entries, bytes, bytes_max, hits, misses, feed_age_seconds: age } = cache;
+  const found = hits + misses === 0 ? "" : `, ${Math.floor((100 * hits) / (hits + misses))} % found`;
+  const late = age < 2 ? "" : `, changes not read for ${age} s`;
+  return `${entries} cached (${formatBytes(bytes)} of ${formatBytes(bytes_max)}${found}${late})`;
+}
+
 function printShared(shared: NonNullable<Status["shared"]>): void {
   const { postgres, trouble: problem, loading_paused_until: pausedUntil, fronts: nodes } = shared;
-  const { loading_held_back_by: heldBack } = shared;
+  const { loading_held_back_by: heldBack, person_cache: cache } = shared;
   print(`Shared in ${postgres}`);
   if (problem !== null) print(`          ${problem}`);
   if (pausedUntil !== null) print(`Loading   paused until ${pausedUntil}`);
   if (heldBack !== null) print(`          ${describeHeldBack(heldBack)}`);
+  if (cache !== null) print(`Persons   ${describeCache(cache)}`);
   for (const node of nodes) {
     const notes = [node.version, node.is_this ? "this one" : "", node.loads_events ? "loads events" : ""];
     print(`Node      ${node.name} (${notes.filter((note) => note !== "").join(", ")})`);

@@ -17,6 +17,7 @@ import { uiFilesProfile } from "../http/route-profile.ts";
 import type { JournalPort } from "../journal/journal.ts";
 import { JournalUnavailableError } from "../journal/lane-writer.ts";
 import { type Lane, lanes } from "../journal/segment.ts";
+import type { CacheUse } from "../persons/cached-subjects.ts";
 import type { SpikeSignal } from "../persons/spikes/detector.ts";
 import { readLastScrub } from "./scrub/schedule.ts";
 import type { SqliteCorruption } from "./sqlite-corruption.ts";
@@ -43,7 +44,13 @@ export interface MetricSources {
 interface ClusterSources {
   /** Per lane, the entries that wait for the loading node. */
   lag: () => Record<Lane, number>;
-  node: { readonly isLoaded: boolean; readonly isPaused: boolean; readonly heldBackSeconds: number };
+  node: {
+    readonly isLoaded: boolean;
+    readonly isPaused: boolean;
+    readonly heldBackSeconds: number;
+    /** Undefined if the node has all persons. */
+    readonly persons: { readonly cacheUse: CacheUse; readonly feedAgeSeconds: number } | undefined;
+  };
 }
 
 export interface MetricsAccess {
@@ -183,7 +190,7 @@ export class Metrics {
     else this.addCluster(shared);
   }
 
-  /** Metrics of a cluster, equal on each node. */
+  /** Metrics of a cluster, equal on each node, and of the node's cache. */
   private addCluster({ node }: ClusterSources): void {
     this.gauge(
       "flagkeep_cluster_loading",
@@ -201,6 +208,32 @@ export class Metrics {
       "flagkeep_cluster_loading_held_back_seconds",
       "Age of a transaction in PostgreSQL that delays loading; 0 below 5 seconds.",
       (set) => set({}, node.heldBackSeconds),
+      [],
+    );
+    if (node.persons !== undefined) this.addPersonCache(node.persons);
+  }
+
+  private addPersonCache(persons: NonNullable<ClusterSources["node"]["persons"]>): void {
+    this.readCounter(
+      "flagkeep_person_cache_hits_total",
+      "Persons and groups of flag requests that were cached.",
+      () => persons.cacheUse.hits,
+    );
+    this.readCounter(
+      "flagkeep_person_cache_misses_total",
+      "Persons and groups of flag requests that were not cached.",
+      () => persons.cacheUse.misses,
+    );
+    this.gauge(
+      "flagkeep_person_cache_bytes",
+      "Size of the cached persons and groups; see --person-cache.",
+      (set) => set({}, persons.cacheUse.bytes),
+      [],
+    );
+    this.gauge(
+      "flagkeep_person_cache_feed_age_seconds",
+      "Time since changes of cached persons were read; normally below 1.",
+      (set) => set({}, persons.feedAgeSeconds),
       [],
     );
   }
@@ -286,6 +319,19 @@ export class Metrics {
 
   private counter(name: string, help: string, labelNames: string[]): Counter {
     return new Counter({ name, help, labelNames, registers: [this.registry] });
+  }
+
+  /** A counter that is maintained elsewhere. */
+  private readCounter(name: string, help: string, read: () => number): void {
+    new Counter({
+      name,
+      help,
+      registers: [this.registry],
+      collect() {
+        this.reset();
+        this.inc(read());
+      },
+    });
   }
 
   private gauge(

@@ -93,6 +93,19 @@ export const Status = strictObject({
       /** Null: loading is not paused. */
       loading_paused_until: nullable(DateTime),
       loading_held_back_by: nullable(HeldBackBy),
+      /** Of this node, with persons in PostgreSQL only; null: every node has all persons. */
+      person_cache: nullable(
+        strictObject({
+          entries: NonNegativeInt,
+          bytes: NonNegativeInt,
+          bytes_max: NonNegativeInt,
+          /** IDs and groups of flag requests since the start that were cached, and that were not. */
+          hits: NonNegativeInt,
+          misses: NonNegativeInt,
+          /** Time since the last read of changes. */
+          feed_age_seconds: NonNegativeInt,
+        }),
+      ),
       fronts: Type.Array(
         strictObject({
           name: Type.String(),

@@ -49,6 +49,16 @@ interface Entry<Of extends Value = Value> {
   changeId: string | undefined;
 }
 
+/** How much is cached, and how often it was of use. */
+export interface CacheUse {
+  entries: number;
+  bytes: number;
+  bytesMax: number;
+  /** IDs and groups of requests that were cached, and that were not. */
+  hits: number;
+  misses: number;
+}
+
 interface Read<Of extends Value = Value> {
   entry: Promise<Entry<Of>>;
   /** Something changed since it started: its result may be older than the change and is not cached. */
@@ -74,6 +84,8 @@ export class CachedSubjects implements SubjectReader {
   private readCount = 0;
   private readonly keysByChange = new Map<string, Set<string>>();
   private bytes = 0;
+  private hits = 0;
+  private misses = 0;
   private hasOverrides = false;
   private checkingOverrides: Promise<boolean> | undefined;
   private overridesCheckedAt = Number.NEGATIVE_INFINITY;
@@ -159,8 +171,9 @@ export class CachedSubjects implements SubjectReader {
     this.remove(key);
   }
 
-  get size(): { entries: number; bytes: number } {
-    return { entries: this.entries.size, bytes: this.bytes };
+  get use(): CacheUse {
+    const { bytes, hits, misses } = this;
+    return { entries: this.entries.size, bytes, bytesMax: this.options.bytesMax, hits, misses };
   }
 
   private idEntry({ projectId, nowMicros }: SubjectQuery, distinctId: string): MaybePromise<StoredId> {
@@ -191,8 +204,12 @@ export class CachedSubjects implements SubjectReader {
     if (cached !== undefined) {
       this.entries.delete(key);
       this.entries.set(key, cached);
-      if (isUnavailable || this.now() < cached.expiresAt) return cached.value;
+      if (isUnavailable || this.now() < cached.expiresAt) {
+        this.hits += 1;
+        return cached.value;
+      }
     }
+    this.misses += 1;
     if (isUnavailable) throw new SubjectUnavailableError("the store is unavailable");
     return this.waitFor(this.readOnce(key, read), cached);
   }

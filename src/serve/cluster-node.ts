@@ -52,6 +52,8 @@ const checkIntervalMs = 500;
 const tidyEveryMs = 20_000;
 /** A takeover takes less. */
 const unloadedSecondsMax = 15;
+/** Changes of persons are read twice a second. */
+const feedSecondsMax = 10;
 /** Interval of logging that events are not loaded. */
 const logEveryMs = 60_000;
 
@@ -229,16 +231,30 @@ export class ClusterNode implements SharedState {
     const { pausedUntil, heldBack } = this.loading;
     if (pausedUntil !== null) return [`Loading is paused until ${pausedUntil.toISOString()}.`];
     if (heldBack !== null) return [describeHeldBack(heldBack)];
+    const feedSeconds = Math.floor(this.persons?.feedAgeSeconds ?? 0);
+    if (feedSeconds >= feedSecondsMax) return [`Changes of persons have not been read for ${feedSeconds} s.`];
     const seconds = Math.floor((performance.now() - this.loadedAt) / 1_000);
     return seconds < unloadedSecondsMax ? [] : [`No node has loaded events for ${seconds} s.`];
   }
 
   status(): NonNullable<Status["shared"]> {
+    const cache = this.persons?.cacheUse;
     return {
       postgres: redactPostgresUrl(this.address),
       trouble: this.problem?.message ?? null,
       loading_paused_until: this.loading.pausedUntil?.toISOString() ?? null,
       loading_held_back_by: this.loading.heldBack,
+      person_cache:
+        cache === undefined
+          ? null
+          : {
+              entries: cache.entries,
+              bytes: cache.bytes,
+              bytes_max: cache.bytesMax,
+              hits: cache.hits,
+              misses: cache.misses,
+              feed_age_seconds: Math.floor(this.persons!.feedAgeSeconds),
+            },
       fronts: this.living.map(({ id, name, version: its }) => ({
         name,
         version: its,

@@ -28,6 +28,14 @@ async function isOn(node: ServerProcess, distinctId: string): Promise<boolean | 
   return flags.pros?.enabled;
 }
 
+type CacheMetric = "hits_total" | "misses_total" | "bytes" | "feed_age_seconds";
+
+async function cacheMetrics(node: ServerProcess): Promise<Record<CacheMetric, number>> {
+  const text = await (await fetch(`${node.url}/metrics`)).text();
+  const found = [...text.matchAll(/^flagkeep_person_cache_(\S+) (.*)$/gm)];
+  return Object.fromEntries(found.map(([, name, value]) => [name, Number(value)])) as never;
+}
+
 const isPro = { key: "plan", type: "person", value: "pro", operator: "exact" };
 
 test("a node that is new answers for persons without copying them", async () => {
@@ -46,6 +54,17 @@ test("a node that is new answers for persons without copying them", async () => 
   const other = await cluster.startNode(1);
   expect(await isOn(other, `many-${count}`)).toBe(true);
   expect(await isOn(other, "someone")).toBe(false);
+  await isOn(other, "someone");
+  expect(await cacheMetrics(other)).toEqual({
+    hits_total: 1,
+    misses_total: 2,
+    bytes: expect.any(Number),
+    feed_age_seconds: expect.any(Number),
+  });
+  const status = JSON.parse((await flagkeep(["status", "--json", "--data-dir", other.dataDir])).stdout);
+  expect(status.shared.person_cache).toMatchObject({ entries: 2, bytes_max: 64 << 20, hits: 1, misses: 2 });
+  const { stdout: shown } = await flagkeep(["cluster", "status", "--postgres-url", cluster.postgresUrl]);
+  expect(shown).toContain("Persons     in PostgreSQL only");
   const { people } = paths(other.dataDir);
   expect(existsSync(people) && statSync(people).size).toBeLessThan(2_000_000);
 }, 120_000);
@@ -117,6 +136,7 @@ test("cached persons are used while PostgreSQL is unavailable, and flags without
   await createFlag(node, isPro);
   await node.batch([set("ann", { plan: "pro" }), set("kim", { plan: "pro" })]);
   await until(() => isOn(node, "ann"), "the person is known");
+  const before = await cacheMetrics(node);
   await cluster.postgres.kill();
   expect(await isOn(node, "ann")).toBe(true);
   const startedAt = performance.now();
@@ -128,8 +148,17 @@ test("cached persons are used while PostgreSQL is unavailable, and flags without
   };
   expect([answer.status, body.errorsWhileComputingFlags]).toEqual([200, true]);
   expect(body.flags.pros).toMatchObject({ failed: true, reason: { code: "database_error" } });
+  const after = await cacheMetrics(node);
+  expect([after.hits_total - before.hits_total, after.misses_total - before.misses_total]).toEqual([1, 1]);
+  const hasWarning = async () => {
+    const { warnings } = (await (await fetch(`${node.url}/_readiness`)).json()) as { warnings?: string[] };
+    return warnings?.some((warning) => warning.startsWith("Changes of persons have not been read for 1"));
+  };
+  await until(hasWarning, "the missing feed is a warning", 20_000);
+  expect((await cacheMetrics(node)).feed_age_seconds).toBeGreaterThanOrEqual(10);
   await cluster.postgres.restart();
   await until(() => isOn(node, "kim"), "the person is read");
+  await until(async () => !(await hasWarning()), "the warning ends");
 }, 120_000);
 
 test("the way in which a cluster stores persons is not changed by a setting", async () => {

@@ -250,9 +250,9 @@ describe("the cache of subjects", () => {
     for (let n = 0; n < 20; n++) {
       await it.plan("p0");
       await it.plan(`p${n}`);
-      expect(it.cache.size.bytes).toBeLessThanOrEqual(3_000);
+      expect(it.cache.use.bytes).toBeLessThanOrEqual(3_000);
     }
-    expect(it.cache.size.entries).toBeGreaterThan(2);
+    expect(it.cache.use.entries).toBeGreaterThan(2);
     const { length } = it.remote.statements;
     await it.plan("p0");
     await it.plan("p19");
@@ -286,6 +286,31 @@ describe("the cache of subjects", () => {
       expect.any(SubjectUnavailableError),
     ]);
     expect(performance.now() - startedAt).toBeGreaterThan(200);
+  });
+
+  test("counts what was cached and what was not", async () => {
+    using it = new Setup();
+    it.people.apply(set("ann", { plan: "pro" }));
+    const ask = () =>
+      it.cache.subject({
+        projectId: 1,
+        distinctIds: ["ann", "bob"],
+        withCohorts: false,
+        withOverrides: true,
+        groups: [{ typeIndex: 0, key: "acme" }],
+        nowMicros: newYearMicros,
+      });
+    await ask();
+    expect(it.cache.use).toMatchObject({ entries: 3, bytesMax: 1_000_000, hits: 0, misses: 3 });
+    it.now += 2_000;
+    await ask();
+    expect(it.cache.use).toMatchObject({ hits: 2, misses: 4 });
+    it.isUnavailable = true;
+    it.now += 30_000;
+    await ask();
+    expect(it.cache.use).toMatchObject({ hits: 5, misses: 4 });
+    expect(() => it.ask("kim")).toThrow();
+    expect(it.cache.use).toMatchObject({ hits: 5, misses: 5 });
   });
 
   test("a failed read is not cached", async () => {

@@ -6,7 +6,7 @@
 import type { Postgres } from "../../cluster/connection.ts";
 import type { MaybePromise } from "../../lib/concurrency.ts";
 import { PeriodicTasks } from "../../lib/concurrency.ts";
-import { CachedSubjects } from "../cached-subjects.ts";
+import { CachedSubjects, type CacheUse } from "../cached-subjects.ts";
 import type { StoredSubject, SubjectQuery } from "../person-reader.ts";
 import { PostgresPersonReader } from "./reader.ts";
 
@@ -28,6 +28,8 @@ export class NodePersonReader extends PostgresPersonReader {
   private readonly feed: PeriodicTasks;
   /** The last change that was read; undefined before the first. */
   private last: number | undefined;
+  /** When all changes had been read, in milliseconds. */
+  private followedAt = performance.now();
 
   constructor(postgres: Postgres, options: NodeReaderOptions) {
     super(postgres);
@@ -53,6 +55,15 @@ export class NodePersonReader extends PostgresPersonReader {
     for (const distinctId of distinctIds) this.cache.overridesStored(projectId, distinctId);
   }
 
+  get cacheUse(): CacheUse {
+    return this.cache.use;
+  }
+
+  /** Time since all changes had been read: cached persons may be that old. */
+  get feedAgeSeconds(): number {
+    return (performance.now() - this.followedAt) / 1_000;
+  }
+
   stop(): void {
     this.feed.stop();
   }
@@ -65,6 +76,7 @@ export class NodePersonReader extends PostgresPersonReader {
       this.cache.clear();
     }
     for (;;) {
+      const startedAt = performance.now();
       const rows = await this.postgres.run(
         (sql) => sql<ChangeRow[]>`
           SELECT change_id::float8 AS "changeId", project_id AS "projectId", person_uuid AS uuid,
@@ -79,7 +91,9 @@ export class NodePersonReader extends PostgresPersonReader {
       for (const { projectId, distinctId } of rows)
         if (distinctId !== null) this.cache.evictId(projectId, distinctId);
       this.last = rows.at(-1)?.changeId ?? this.last;
-      if (rows.length < changesAtOnce) return;
+      if (rows.length >= changesAtOnce) continue;
+      this.followedAt = startedAt;
+      return;
     }
   }
 
