@@ -14,7 +14,7 @@ import { toApiTime } from "../lib/time.ts";
 import { createExperiment, updateExperiment } from "./actions.ts";
 import type { ExperimentActor } from "./flag-changes.ts";
 import { type Experiment, getExperiment, getStatus, writeExperiment } from "./store.ts";
-import { readWebVariants } from "./web-variants.ts";
+import { control, readWebVariants } from "./web-variants.ts";
 
 const randomKeyBytes = 5;
 const keyNameLengthMax = 300;
@@ -72,15 +72,22 @@ export function publicWebExperiments(db: Reading, projectId: number): JsonObject
     .filter(({ row, active }) => getStatus(row, active) === "running")
     .map(({ row }) => {
       const body = webExperimentBody(db, row);
-      const variants = Object.entries(body.variants).map(([key, variant]) => [key, withTextAsHtml(variant)]);
+      const variants = Object.entries(body.variants).map(([key, variant]) => [
+        key,
+        key === control ? variant : withTextAsHtml(variant),
+      ]);
       return { ...body, variants: Object.fromEntries(variants) as JsonObject };
     });
 }
 
-/** posthog-js 1.449 applies `html` and `css`, but not `text`. */
+/**
+ * posthog-js 1.449 applies `html` and `css`, but not `text`, and fails on the page without a list: a variant that was added
+ * to the flag changes nothing.
+ */
 function withTextAsHtml(variant: Json): Json {
-  if (!isJsonObject(variant) || !Array.isArray(variant.transforms)) return variant;
-  const transforms = variant.transforms.filter(isJsonObject).map((transform) => ({
+  if (!isJsonObject(variant)) return variant;
+  const changes = Array.isArray(variant.transforms) ? variant.transforms : [];
+  const transforms = changes.filter(isJsonObject).map((transform) => ({
     ...transform,
     ...(typeof transform.text === "string" && transform.html === undefined
       ? { html: Bun.escapeHTML(transform.text) }

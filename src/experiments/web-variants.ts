@@ -6,12 +6,16 @@
  */
 
 import { InvalidFieldError } from "../lib/errors.ts";
-import { sanitizeHtml, unsafeCss } from "../lib/html.ts";
+import { isSafeLink, sanitizeHtml, unsafeCss } from "../lib/html.ts";
 import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
 
 const transformsMax = 100;
 const textLengthMax = 10_000;
-const control = "control";
+const attributesMax = 50;
+/** Attributes that run no scripts and load nothing. `cssClass` is the name of `class` in older versions of posthog-js. */
+const safeAttributes = ["alt", "title", "placeholder", "aria-label", "class", "cssClass"];
+/** The variant that changes nothing. */
+export const control = "control";
 const urlMatches = ["exact", "is_not", "regex", "not_regex", "icontains", "not_icontains"];
 const utmNames = ["utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content"];
 
@@ -67,8 +71,28 @@ function readTransform(sent: Json, index: number, key: string): JsonObject {
     if (unsafeCss.test(css)) fail(`${name}: css must not load anything or contain \`<\` or \`\\\``);
     read.css = css;
   }
-  if (Object.keys(read).length === 1) fail(`${name} must have text, html or css`);
+  if (isSet(sent.imgUrl)) {
+    const url = getText(sent.imgUrl, `${name}: imgUrl`);
+    if (!url.startsWith("https:") || !isSafeLink(url))
+      fail(`${name}: imgUrl must be a URL that starts with https://`);
+    read.imgUrl = url;
+  }
+  const attributes = readAttributes(sent.attributes, `${name}: attributes`);
+  if (attributes.length > 0) read.attributes = attributes;
+  if (Object.keys(read).length === 1) fail(`${name} must have text, html, css, imgUrl or safe attributes`);
   return read;
+}
+
+/** Safe attributes; others are dropped, like unknown tags. */
+function readAttributes(sent: Json | undefined, name: string): JsonObject[] {
+  if (!isSet(sent)) return [];
+  if (!Array.isArray(sent) || sent.length > attributesMax)
+    return fail(`${name} must be a list of at most ${attributesMax} objects with name and value`);
+  return sent.filter(isJsonObject).flatMap(({ name: attribute, value }) => {
+    const isLink = attribute === "href" && typeof value === "string" && isSafeLink(value);
+    if (!isLink && !safeAttributes.includes(attribute as string)) return [];
+    return [{ name: attribute!, value: getText(value ?? "", name) }];
+  });
 }
 
 const isSet = (value: Json | undefined): value is Json => value !== undefined && value !== null;

@@ -88,8 +88,13 @@ test("HTML is sanitized, and members that are not known are dropped", async () =
   const hostile = change({
     html: "<b>New</b><img src=x onerror=alert(1)><script>alert(1)</script>",
     css: "color: red",
-    attributes: [{ name: "onclick", value: "alert(1)" }],
-    imgUrl: "https://elsewhere.example/x.png",
+    attributes: [
+      { name: "onclick", value: "alert(1)" },
+      { name: "style", value: "x" },
+      { name: "href", value: "javascript:alert(1)" },
+      { name: "html", value: "<script>alert(1)</script>" },
+    ],
+    outerHTML: "<script>alert(1)</script>",
   });
   const { body } = await server.ask("POST", path, { body: { name: "x", variants: variants([hostile]) } });
   expect(body.variants.test.transforms).toEqual([change({ html: "<b>New</b>", css: "color: red" })]);
@@ -101,12 +106,52 @@ test("HTML is sanitized, and members that are not known are dropped", async () =
   expect(after.variants.test.transforms).toEqual(body.variants.test.transforms);
 });
 
+test("pictures and safe attributes are kept, for versions of posthog-js that apply them", async () => {
+  using server = new TestServer();
+  const safe = {
+    selector: "img",
+    imgUrl: "https://shop.example/sale.png",
+    attributes: [
+      { name: "alt", value: "Sale" },
+      { name: "href", value: "https://shop.example/" },
+    ],
+  };
+  const { status, body } = await server.ask("POST", path, {
+    body: { name: "x", variants: variants([safe]) },
+  });
+  expect([status, body.variants.test.transforms]).toEqual([201, [safe]]);
+});
+
+test("visitors get a list of changes for a variant that only the flag has", async () => {
+  using server = new TestServer();
+  const { body } = await server.ask("POST", path, { body: { name: "x", variants: variants() } });
+  const { body: experiment } = await server.ask("GET", `/api/projects/1/experiments/${body.id}/`);
+  await server.ask("POST", `/api/projects/1/experiments/${body.id}/launch/`, { body: {} });
+  const three = ["control", "test", "third"].map((key, at) => ({
+    key,
+    rollout_percentage: at === 0 ? 34 : 33,
+  }));
+  await server.ask("PATCH", `/api/projects/1/feature_flags/${experiment.feature_flag.id}/`, {
+    body: { filters: { ...experiment.feature_flag.filters, multivariate: { variants: three } } },
+  });
+  expect(publicWebExperiments(server.metadata.db, 1)).toMatchObject([
+    { variants: { control: { rollout_percentage: 34 }, third: { transforms: [] } } },
+  ]);
+});
+
 test.each([
   ["no control", { test: variants().test }, "should contain a control variant"],
   ["no share", { control: {} }, "does not have any rollout percentage"],
   ["no transforms", { ...variants(), test: { rollout_percentage: 50 } }, "any element transforms"],
   ["no selector", variants([{ text: "x" }]), "does not have a valid selector"],
-  ["nothing to change", variants([{ selector: "#x" }]), "must have text, html or css"],
+  ["nothing to change", variants([{ selector: "#x" }]), "must have text, html, css, imgUrl or safe"],
+  [
+    "only an attribute that runs a script",
+    variants([{ selector: "#x", attributes: [{ name: "onclick", value: "x" }] }]),
+    "must have text, html, css, imgUrl or safe attributes",
+  ],
+  ["a picture by script", variants([change({ imgUrl: "javascript:x" })]), "imgUrl must be a URL"],
+  ["attributes that are no list", variants([change({ attributes: {} })]), "attributes must be a list"],
   [
     "CSS that loads",
     variants([change({ css: "background: URL (//e.example)" })]),
