@@ -59,6 +59,7 @@ import { PeriodicChanges } from "./periodic-changes.ts";
 import { PersonDeletionService } from "./person-deletion.ts";
 import { ServerStatus } from "./server-status.ts";
 import { getTraces } from "./traces.ts";
+import { weeklyWebReader } from "./weekly-web.ts";
 
 /** Time limit for storing hash-key overrides during a stop. */
 const overridesSettleMs = 2_000;
@@ -215,6 +216,7 @@ export class FlagkeepServer {
       log,
       metadata: this.metadata,
       ingestion: new SqliteIngestionReader(this.people),
+      readWeb: weeklyWebReader({ engine, log }),
       corruption: this.corruption,
       secrets: this.secrets,
       rules: { allowed: config["webhook-allowed-networks"] },

@@ -182,12 +182,28 @@ function spikeText({ kind, spike }: JsonObject, { name: project }: ContentContex
   return `A spike of events ${verb} in ${project}: up to ${peak} per minute, usually ${baseline}.`;
 }
 
-const counted = (count: Json | undefined, noun: string) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+const shownNumber = (value: Json | undefined) => Number(value).toLocaleString("en-US");
+
+const counted = (count: Json | undefined, noun: string) =>
+  `${shownNumber(count)} ${noun}${count === 1 ? "" : "s"}`;
 
 function summaryText(data: JsonObject, { name: project }: ContentContext["project"]): string {
-  const { from, to, events, flags_changed: flags, change_requests_pending: pending } = data;
-  const previous =
-    typeof data.events_previous === "number" ? ` (${data.events_previous} the week before)` : "";
+  const { from, to, flags_changed: flags, flag_keys: keys, change_requests_pending: pending } = data;
+  const compared = (name: string, noun: string) => {
+    const previous = data[`${name}_previous`];
+    const before = typeof previous === "number" ? ` (${shownNumber(previous)} the week before)` : "";
+    return counted(data[name], noun) + before;
+  };
+  const figures = [
+    // Absent without page views.
+    ...(data.visitors === undefined
+      ? []
+      : [compared("visitors", "visitor"), compared("page_views", "page view")]),
+    compared("events", "event"),
+    `${counted(flags, "flag")} changed`,
+  ];
+  const named = Array.isArray(keys) && keys.length > 0 ? `: ${keys.join(", ")}` : "";
+  const more = Array.isArray(keys) && keys.length > 0 && Number(flags) > keys.length ? ", …" : "";
   const waiting = pending === 0 ? "" : ` Waiting for approval: ${counted(pending, "change request")}.`;
-  return `${project} from ${from} to ${to}: ${counted(events, "event")}${previous}, ${counted(flags, "flag")} changed.${waiting}`;
+  return `${project} from ${from} to ${to}: ${figures.join(", ")}${named}${more}.${waiting}`;
 }

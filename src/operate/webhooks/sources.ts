@@ -1,6 +1,6 @@
 /** Queues webhook events that are not changes of the metadata: spikes, ingestion warnings, failed backups, weekly summaries. */
 
-import { and, eq, gte, lt, sql } from "drizzle-orm";
+import { and, desc, eq, gte, lt, sql } from "drizzle-orm";
 import type { MetadataTx, Reading } from "../../accounts/db.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { listOrganizations } from "../../accounts/organizations.ts";
@@ -9,6 +9,7 @@ import { activity, changeRequest, webhookReported } from "../../accounts/schema.
 import { queueDelivery, queueWebhooks } from "../../accounts/webhooks/outbox.ts";
 import { recordSummaryWeek, subscribers, type Webhook } from "../../accounts/webhooks/webhooks.ts";
 import { readLastBackup } from "../../backup/last-backup.ts";
+import { flagKeysById } from "../../flags/store/flag.ts";
 import type { JsonObject } from "../../lib/json/value.ts";
 import { dayMs, isoFromMicros } from "../../lib/time.ts";
 import { wallTimeAt } from "../../lib/time-zone.ts";
@@ -137,27 +138,50 @@ export function dueSummaries(metadata: Metadata, now: Date) {
   });
 }
 
-/** Numbers of events of the week of a summary and the week before. */
-export interface WeeklyEvents {
-  events: number;
+/** A figure of the week of a summary and of the week before. */
+export interface WeeklyFigure {
+  current: number;
   previous: number;
 }
 
-/** The numbers of events for summaries that are due, by project and week. */
-export async function weeklyEvents(
+/** Figures of web analytics. */
+export interface WeeklyWeb {
+  visitors: WeeklyFigure;
+  pageViews: WeeklyFigure;
+}
+
+/** Reads the figures of days of a project, both included; undefined without page views or if the engine is unavailable. */
+export type ReadWeeklyWeb = (
+  project: Project,
+  days: { from: string; to: string },
+) => Promise<WeeklyWeb | undefined>;
+
+export interface WeeklyFigures {
+  events: WeeklyFigure;
+  web: WeeklyWeb | undefined;
+}
+
+/** The figures of summaries that are due, by project and week. */
+export async function weeklyFigures(
   due: ReturnType<typeof dueSummaries>,
-  ingestion: IngestionReader,
-): Promise<Map<string, WeeklyEvents>> {
-  const found = new Map<string, WeeklyEvents>();
+  { ingestion, readWeb }: { ingestion: IngestionReader; readWeb: ReadWeeklyWeb },
+): Promise<Map<string, WeeklyFigures>> {
+  const found = new Map<string, WeeklyFigures>();
   for (const { project, week } of due) {
+    // Webhooks of the same project share them.
+    if (found.has(weekName(project, week))) continue;
     const count = async (dateFrom: string, dateTo: string) => {
       const { identified, anonymous, historical } = (await ingestion.usage(project.id, { dateFrom, dateTo }))
         .totals;
       return identified + anonymous + historical;
     };
+    const days = { from: dayBefore(week, 7), to: dayBefore(week, 1) };
     found.set(weekName(project, week), {
-      events: await count(dayBefore(week, 7), dayBefore(week, 1)),
-      previous: await count(dayBefore(week, 14), dayBefore(week, 8)),
+      events: {
+        current: await count(days.from, days.to),
+        previous: await count(dayBefore(week, 14), dayBefore(week, 8)),
+      },
+      web: await readWeb(project, days),
     });
   }
   return found;
@@ -170,45 +194,54 @@ const dayBefore = (week: string, days: number) =>
 
 /**
  * Queues the weekly summaries that are due. A new webhook starts with the current week.
- * @param weeks of `weeklyEvents`; a summary that became due since waits for the next time
+ * @param weeks of `weeklyFigures`; a summary that became due since waits for the next time
  */
 export function queueSummaries(
   metadata: Metadata,
-  weeks: ReadonlyMap<string, WeeklyEvents>,
+  weeks: ReadonlyMap<string, WeeklyFigures>,
   now: Date,
 ): void {
   for (const { hook, project, week } of dueSummaries(metadata, now)) {
-    const events = weeks.get(weekName(project, week));
-    if (events === undefined) continue;
+    const figures = weeks.get(weekName(project, week));
+    if (figures === undefined) continue;
     metadata.change((t) => {
       recordSummaryWeek(t, hook.id, week);
       if (hook.summaryWeek === "") return;
-      const subject = getSummary(t, project, week, events);
+      const subject = getSummary(t, project, week, figures);
       queueDelivery(t, hook.id, { event: "weekly_summary", subject, now });
     });
   }
 }
 
-/** Figures of the seven UTC days before this day. */
+/** Keys of changed flags that a summary names. */
+const flagKeysMax = 10;
+
+/** Of the seven days before this day: UTC days, except for web analytics, which has those of the project. */
 function getSummary(
   t: MetadataTx,
   project: Project,
   week: string,
-  { events, previous }: WeeklyEvents,
+  { events, web }: WeeklyFigures,
 ): JsonObject {
   const end = Date.parse(`${week}T00:00:00Z`);
+  const ofWeek = and(
+    eq(activity.projectId, project.id),
+    eq(activity.scope, "FeatureFlag"),
+    gte(activity.createdAt, new Date(end - 7 * dayMs)),
+    lt(activity.createdAt, new Date(end)),
+  );
   const changed = t
-    .select({ count: sql<number>`count(DISTINCT ${activity.itemId})` })
+    .select({ id: activity.itemId })
     .from(activity)
-    .where(
-      and(
-        eq(activity.projectId, project.id),
-        eq(activity.scope, "FeatureFlag"),
-        gte(activity.createdAt, new Date(end - 7 * dayMs)),
-        lt(activity.createdAt, new Date(end)),
-      ),
-    )
-    .get()!.count;
+    .where(ofWeek)
+    .groupBy(activity.itemId)
+    .orderBy(desc(sql`max(${activity.createdAt})`))
+    .all();
+  const keys = flagKeysById(
+    t,
+    project.id,
+    changed.map(({ id }) => Number(id)),
+  );
   const pending = t
     .select({ count: sql<number>`count(*)` })
     .from(changeRequest)
@@ -217,9 +250,18 @@ function getSummary(
   return {
     from: dayBefore(week, 7),
     to: dayBefore(week, 1),
-    events,
-    events_previous: previous,
-    flags_changed: changed,
+    events: events.current,
+    events_previous: events.previous,
+    ...(web === undefined
+      ? {}
+      : {
+          visitors: web.visitors.current,
+          visitors_previous: web.visitors.previous,
+          page_views: web.pageViews.current,
+          page_views_previous: web.pageViews.previous,
+        }),
+    flags_changed: changed.length,
+    flag_keys: changed.flatMap(({ id }) => keys.get(Number(id)) ?? []).slice(0, flagKeysMax),
     change_requests_pending: pending,
   };
 }

@@ -14,8 +14,9 @@ import {
   queueSpike,
   queueSummaries,
   queueWarnings,
+  type ReadWeeklyWeb,
   recentWarnings,
-  weeklyEvents,
+  weeklyFigures,
 } from "./sources.ts";
 
 /** Maximum delay of a failed backup or a weekly summary. */
@@ -24,6 +25,8 @@ const checkIntervalMs = 10_000;
 export interface WebhooksDeps extends SenderDeps {
   dataDir: string;
   ingestion: IngestionReader;
+  /** Figures of web analytics for weekly summaries. */
+  readWeb: ReadWeeklyWeb;
   corruption: Pick<SqliteCorruption, "record">;
   log: Log;
 }
@@ -70,7 +73,7 @@ export class Webhooks {
       await together(() => queueWarnings(metadata, warnings, now));
     const due = dueSummaries(metadata, now);
     if (due.length === 0) return;
-    const weeks = await weeklyEvents(due, this.deps.ingestion);
+    const weeks = await weeklyFigures(due, this.deps);
     await together(() => queueSummaries(metadata, weeks, now));
   }
 }

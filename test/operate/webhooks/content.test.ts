@@ -13,7 +13,8 @@ import {
   queueWarnings,
   recentWarnings,
   summaryWeek,
-  weeklyEvents,
+  type WeeklyWeb,
+  weeklyFigures,
 } from "../../../src/operate/webhooks/sources.ts";
 import { ingestionWarning } from "../../../src/persons/schema.ts";
 import { flagsPath } from "../../support/management-server.ts";
@@ -279,8 +280,12 @@ describe("weekly summaries", () => {
     using it = new SenderSetup();
     it.hook({ events: ["weekly_summary"] });
     const { deps } = it.server;
+    let web: WeeklyWeb | undefined;
     const check = async () => {
-      const weeks = await weeklyEvents(dueSummaries(deps.metadata, it.server.now), deps.ingestion);
+      const weeks = await weeklyFigures(dueSummaries(deps.metadata, it.server.now), {
+        ingestion: deps.ingestion,
+        readWeb: async () => web,
+      });
       queueSummaries(deps.metadata, weeks, it.server.now);
     };
     await check();
@@ -297,12 +302,22 @@ describe("weekly summaries", () => {
     expect(it.receiver.received.map(({ body }) => body)).toMatchObject([
       {
         event: "weekly_summary",
-        text: "Shop from 2026-02-23 to 2026-03-01: 13 events (5 the week before), 1 flag changed.",
+        text: "Shop from 2026-02-23 to 2026-03-01: 13 events (5 the week before), 1 flag changed: one.",
         data: { from: "2026-02-23", to: "2026-03-01", events: 13, events_previous: 5, flags_changed: 1 },
       },
     ]);
+    web = { visitors: { current: 1_234, previous: 1 }, pageViews: { current: 1, previous: 0 } };
+    it.server.now = new Date("2026-03-04T08:00:00Z");
+    for (let number = 0; number < 12; number++)
+      await it.server.ask("POST", flagsPath, { body: { key: `flag-${number}` } });
     it.server.now = new Date("2026-03-09T08:00:00Z");
     await check();
-    expect((await it.deliveries()).length).toBe(2);
+    await it.send(it.sender());
+    const { text, data } = it.receiver.received[1]!.body;
+    expect(text).toMatch(
+      /^Shop from 2026-03-02 to 2026-03-08: 1,234 visitors \(1 the week before\), 1 page view \(0 the week before\), 100 events \(13 the week before\), 12 flags changed: (flag-\d+, ){10}…\.$/,
+    );
+    expect(data).toMatchObject({ visitors: 1_234, page_views: 1, page_views_previous: 0, flags_changed: 12 });
+    expect(data.flag_keys).toHaveLength(10);
   });
 });

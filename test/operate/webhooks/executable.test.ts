@@ -1,6 +1,9 @@
 /** Webhooks of the executable: a crash between a change and its delivery, a command while the server runs, the console's routes. */
 
+import { Database } from "bun:sqlite";
 import { afterAll, expect, test } from "bun:test";
+import { summaryWeek } from "../../../src/operate/webhooks/sources.ts";
+import { paths } from "../../../src/paths.ts";
 import { flagkeep, initializedDirectory, ServerProcess, until } from "../../support/server.ts";
 import { isSigned, Receiver } from "./support.ts";
 
@@ -61,4 +64,33 @@ test("a server without the setting rejects what a command with it has saved, and
   const { stdout } = await flagkeep(["webhooks", "test", "1", ...local]);
   expect(stdout).toStartWith("Not delivered: 127.0.0.1 is an address of this machine");
   expect(receiver.received.length).toBe(before);
+}, 60_000);
+
+test("a weekly summary has the visitors and page views of the week", async () => {
+  const directory = await initializedDirectory();
+  await using server = await ServerProcess.start({ directory, args: allowed });
+  const week = Date.parse(summaryWeek({ timezone: "UTC", weekStartDay: null }, new Date()));
+  const dayMs = 86_400_000;
+  const view = (user: string, daysBefore: number) => ({
+    event: "$pageview",
+    distinct_id: user,
+    timestamp: new Date(week - daysBefore * dayMs).toISOString(),
+    properties: { $session_id: `${user} ${daysBefore}`, $pathname: "/" },
+  });
+  await server.batch([view("a", 1), view("a", 2), view("b", 7), view("b", 8), view("b", 0)]);
+  await server.eventsWhenStored(5);
+  const { status } = await server.api("/api/projects/1/webhooks/", {
+    method: "POST",
+    body: { url: `${receiver.url}/weekly`, events: ["weekly_summary"] },
+  });
+  expect(status).toBe(201);
+  // As if the last summary had been sent long ago.
+  using metadata = new Database(paths(directory.dataDir).metadata);
+  metadata.run("UPDATE webhook SET summary_week = '2026-01-05'");
+  const received = () => receiver.received.find(({ path }) => path === "/weekly")?.body;
+  await until(() => received() !== undefined, "the summary arrived", 30_000);
+  expect(received().text).toContain(
+    ": 2 visitors (1 the week before), 3 page views (1 the week before), 0 events (0 the week before), ",
+  );
+  expect(received().data).toMatchObject({ visitors: 2, page_views: 3, page_views_previous: 1 });
 }, 60_000);
