@@ -336,6 +336,18 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     await page.getByText("0 in the previous period").waitFor();
     await page.reload();
     await page.getByText("0 in the previous period").waitFor();
+    // Of several series, the tooltip names each one's previous value.
+    const series = ["paid", hostile].map((event) => ({ event, math: "total" }));
+    await page.goto(address({ kind: "trends", series }));
+    await page.getByLabel("Compare to previous period").check();
+    await page.getByText("0 in the previous period").waitFor();
+    await page.locator(".u-over").hover();
+    const rows = page.locator(".plot-tip").getByRole("rowheader");
+    await rows.nth(3).waitFor();
+    expect((await rows.allInnerTexts()).slice(2)).toEqual([
+      expect.stringMatching(/^paid, \d+ \w{3}$/),
+      expect.stringMatching(/^<img .+, \d+ \w{3}$/),
+    ]);
     await context.close();
     expect(errors).toEqual([]);
   });

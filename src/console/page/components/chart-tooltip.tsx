@@ -37,13 +37,16 @@ export function ChartTooltip({
       })
       .sort((a, b) => b.value - a.value)
       .slice(0, rowsMax);
-  const beforeAt = (before: ChartSeries, at: number) =>
-    [before.names?.[at] ?? before.name, format(before.values[at] ?? 0)] as const;
+  const hasSeveral = series.filter(({ sameAs }) => sameAs === undefined).length > 1;
+  const beforeAt = (name: string, before: ChartSeries, at: number) => {
+    const when = before.names?.[at] ?? before.name;
+    return [hasSeveral ? `${name}, ${when}` : when, format(before.values[at] ?? 0)] as const;
+  };
   const textAt = (at: number) =>
     [
       names[at],
       ...linesAt(at).map(({ name, value }) => `${name} ${format(value)}`),
-      ...linesAt(at).flatMap(({ before }) => (before ? beforeAt(before, at).join(" ") : [])),
+      ...linesAt(at).flatMap(({ name, before }) => (before ? beforeAt(name, before, at).join(" ") : [])),
     ].join(", ");
   const move = (at: number) => {
     setCurrent(at);
@@ -84,7 +87,7 @@ export function ChartTooltip({
               ))}
               {linesAt(pointed.position).map(({ name, before }) => {
                 if (!before) return null;
-                const [when, value] = beforeAt(before, pointed.position);
+                const [when, value] = beforeAt(name, before, pointed.position);
                 return (
                   <tr key={`${name} before`} class="muted">
                     <th scope="row">{when}</th>
