@@ -18,12 +18,21 @@ export interface Branching {
 /** Texts by name; the choices of a question are a list. */
 export type Translation = Record<string, unknown>;
 
+/** What clients check in the answer of an open question. */
+interface ValidationRule {
+  type: string;
+  value?: number | null;
+  errorMessage?: string;
+}
+
 /** A question as the API has it; members that the page does not know are preserved. */
 export interface Question {
   id?: string;
   type: QuestionType;
   question: string;
   description?: string | null;
+  descriptionContentType?: string;
+  validation?: ValidationRule[] | null;
   optional?: boolean;
   buttonText?: string | null;
   link?: string | null;
@@ -173,18 +182,34 @@ export const getDraft = (survey: Survey): SurveyDraft => ({
 
 /** A question of another type, with what that type requires. */
 export function withType(question: Question, type: QuestionType): Question {
-  const { id, description, optional, buttonText, translations } = question;
+  const { id, description, descriptionContentType, optional, buttonText, translations } = question;
   const base = {
     ...(id === undefined ? {} : { id }),
     ...(translations === undefined ? {} : { translations: withoutOwnTexts(translations, type) }),
     type,
     question: question.question,
   };
-  const shared = { ...base, ...(description ? { description } : {}), optional: optional ?? false };
+  const shared = {
+    ...base,
+    ...(description ? { description, descriptionContentType } : {}),
+    optional: optional ?? false,
+  };
   const texts = { ...shared, ...(buttonText ? { buttonText } : {}) };
   if (type === "rating") return { ...texts, display: "number", scale: 5 };
   if (type.endsWith("_choice")) return { ...texts, choices: question.choices ?? ["", ""] };
   return texts;
+}
+
+/** The least or greatest length of an answer. */
+export const getLength = ({ validation }: Question, rule: string) =>
+  validation?.find(({ type }) => type === rule)?.value;
+
+/** A question with another length; 0 removes it. */
+export function withLength(question: Question, rule: string, value: number): Question {
+  const rules = question.validation ?? [];
+  const others = rules.filter(({ type }) => type !== rule);
+  const before = rules.find(({ type }) => type === rule);
+  return { ...question, validation: value > 0 ? [...others, { ...before, type: rule, value }] : others };
 }
 
 /** Translations without the texts that only other types have. */

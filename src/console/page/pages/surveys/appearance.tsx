@@ -1,5 +1,6 @@
 /** Texts and colors of a survey. */
 
+import { Fragment } from "preact";
 import { Checkbox, Field, Select } from "../../components/fields.tsx";
 import { lazyMessages } from "../../messages/later.ts";
 import { getTranslation, withText } from "../../model/survey-translations.ts";
@@ -7,10 +8,19 @@ import { type SurveyDraft, widgetDefaults } from "../../model/surveys.ts";
 import { original } from "./languages.tsx";
 
 const w = lazyMessages.surveys;
+const e = lazyMessages.webExperiments;
 const texts = [
+  ["introScreenHeader", w.intro],
+  ["introScreenDescription", w.introText],
+  ["introScreenButtonText", w.introButton],
   ["thankYouMessageHeader", w.thanks],
   ["thankYouMessageDescription", w.thanksText],
   ["submitButtonText", w.submit],
+] as const;
+/** posthog-js shows these screens only where a switch is set; names of their texts start alike. */
+const screens = [
+  ["introScreen", "displayIntroScreen"],
+  ["thankYou", "displayThankYouMessage"],
 ] as const;
 const colors = [
   ["backgroundColor", w.background],
@@ -28,26 +38,32 @@ export function AppearanceFields({
   set: (changed: Partial<SurveyDraft>) => void;
 }) {
   const { appearance } = draft;
-  const change = (name: string, value: unknown) =>
-    set({
-      appearance: {
-        ...appearance,
-        [name]: value,
-        // posthog-js shows the message only where this is set.
-        ...(name.startsWith("thankYou") ? { displayThankYouMessage: true } : {}),
-      },
-    });
+  const change = (name: string, value: unknown) => {
+    const changed: SurveyDraft["appearance"] = { ...appearance, [name]: value };
+    for (const [screen, isShown] of screens)
+      if (name.startsWith(screen))
+        changed[isShown] = texts.some(([text]) => text.startsWith(screen) && changed[text]);
+    set({ appearance: changed });
+  };
   return (
     <section class="card stack">
       <h2>{w.appearance}</h2>
       {language === original
         ? [...texts, ...colors].map(([name, label]) => (
-            <Field
-              key={name}
-              label={label}
-              value={String(appearance[name] ?? "")}
-              onInput={(text) => change(name, text)}
-            />
+            <Fragment key={name}>
+              <Field
+                label={label}
+                value={String(appearance[name] ?? "")}
+                onInput={(text) => change(name, text)}
+              />
+              {name.endsWith("Description") && appearance[name] && (
+                <HtmlCheckbox
+                  label={label}
+                  type={appearance[`${name}ContentType`]}
+                  onChange={(type) => change(`${name}ContentType`, type)}
+                />
+              )}
+            </Fragment>
           ))
         : texts.map(([name, label]) =>
             appearance[name] ? (
@@ -77,6 +93,25 @@ export function AppearanceFields({
         </>
       )}
     </section>
+  );
+}
+
+/** Whether a text is HTML; the server removes other tags than those named. */
+export function HtmlCheckbox({
+  label,
+  type,
+  onChange,
+}: {
+  label: string;
+  type: unknown;
+  onChange: (type: string) => void;
+}) {
+  const isHtml = type === "html";
+  return (
+    <>
+      <Checkbox label={w.isHtml(label)} isOn={isHtml} onChange={(isOn) => onChange(isOn ? "html" : "text")} />
+      {isHtml && <p class="help">{e.htmlHelp}</p>}
+    </>
   );
 }
 

@@ -6,10 +6,13 @@ import { withChoices } from "../../model/survey-translations.ts";
 import {
   type Branching,
   getAnswers,
+  getLength,
   type Question,
   type QuestionType,
+  withLength,
   withType,
 } from "../../model/surveys.ts";
+import { HtmlCheckbox } from "./appearance.tsx";
 
 const w = lazyMessages.surveys;
 const end = "end";
@@ -41,12 +44,30 @@ export function QuestionForm({ question, place, count, error, onChange }: Questi
         value={question.description ?? ""}
         onInput={(description) => set({ description })}
       />
+      {question.description && (
+        <HtmlCheckbox
+          label={w.questionDescription}
+          type={question.descriptionContentType}
+          onChange={(descriptionContentType) => set({ descriptionContentType })}
+        />
+      )}
       <Select
         label={w.questionType}
         value={type}
         choices={Object.entries(w.questionTypes) as [QuestionType, string][]}
         onChange={(chosen) => onChange(withType(question, chosen))}
       />
+      {type === "open" &&
+        Object.entries(w.lengths).map(([rule, label]) => (
+          <Field
+            key={rule}
+            label={label}
+            type="number"
+            min={1}
+            value={String(getLength(question, rule) ?? "")}
+            onInput={(length) => set(withLength(question, rule, Number(length)))}
+          />
+        ))}
       {type === "rating" && <RatingFields question={question} set={set} />}
       {type === "link" && (
         <Field label={w.link} type="url" value={question.link ?? ""} onInput={(link) => set({ link })} />
