@@ -90,7 +90,7 @@ export const exportFlags = withSettings(new Command("export"), ["data-dir"])
 describeJson(exportFlags, ExportedFlags);
 
 function exportProject({ metadata, project, flagSets, writing }: ProjectStores, withSecrets = false) {
-  const { groupTypes } = flagSets.of(project.id);
+  const { groupTypes } = flagSets.get(project.id);
   const payloads = withSecrets ? writing.payloads : undefined;
   const content = readContent(metadata.db, { projectId: project.id, groupTypes, payloads });
   if (withSecrets) assertPayloadsReadable(content);
@@ -185,7 +185,7 @@ export const importFlags = withJson(
             document,
             switchedOff: foreign?.switchedOff ?? new Set(),
             hasMembers: (cohortId) => countCohortMembers(people, cohortId) > 0,
-            groupTypes: flagSets.of(project.id).groupTypes,
+            groupTypes: flagSets.get(project.id).groupTypes,
             toFields: (item) => flagFields(parseFields(FlagInput, item)),
             isDryRun,
             isConfirmed: options.confirm === true,

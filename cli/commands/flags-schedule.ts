@@ -26,7 +26,7 @@ import {
 
 type Scheduled = Static<typeof ScheduledBody>;
 const Printed = Type.Object({ ...ScheduledBody.properties, ...scheduledFormerJson.properties });
-const toPrinted = (change: Scheduled) => ({ ...change, ...scheduledFormerJson.of(change) });
+const toPrinted = (change: Scheduled) => ({ ...change, ...scheduledFormerJson.build(change) });
 
 interface Step {
   payload: JsonObject;

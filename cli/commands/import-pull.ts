@@ -101,7 +101,7 @@ export function importFlags(
           document: toDocument(copied as unknown as Json, (message) => unreadable.push(message)),
           switchedOff: new Set(),
           hasMembers: (cohortId) => countCohortMembers(people, cohortId) > 0,
-          groupTypes: flagSets.of(project.id).groupTypes,
+          groupTypes: flagSets.get(project.id).groupTypes,
           toFields: (item) => flagFields(parseFields(FlagInput, item)),
           isDryRun,
           isConfirmed: options.confirm === true,

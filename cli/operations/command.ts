@@ -242,7 +242,7 @@ async function callAndPrint(
 ): Promise<void> {
   const { result, formerJson, done, table } = getForm(operation);
   const printed = (record: unknown) =>
-    formerJson === undefined ? record : { ...(record as Members), ...formerJson.of(record as never) };
+    formerJson === undefined ? record : { ...(record as Members), ...formerJson.build(record as never) };
   if (operation.isList) {
     const records = await caller.list(operation, input);
     if (isJson) printJson(records.map(printed));
@@ -257,7 +257,7 @@ async function callAndPrint(
   const record =
     result === undefined
       ? output
-      : await result.of({ output: output as never, found: found as never, input: input as never }, caller);
+      : await result.build({ output: output as never, found: found as never, input: input as never }, caller);
   if (isJson) printJson(printed(record));
   else print(done!(record as never));
 }

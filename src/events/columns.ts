@@ -20,9 +20,9 @@ export type EventColumnKind = keyof ColumnValues;
 /** Metadata of a column; the table's keys are the public names. */
 interface Column<Member extends string = string> {
   kind: EventColumnKind;
-  /** The stored member of a `StorableEvent`; if absent, `of` computes the value. */
+  /** The stored member of a `StorableEvent`; if absent, `getValue` computes the value. */
   member?: Member;
-  of?: (event: { uuid: string }) => number | null;
+  getValue?: (event: { uuid: string }) => number | null;
   /** For columns of the kinds `bigint`, `string`, `dateTime` and `json`. */
   isNullable?: true;
   /** Public value for null. */
@@ -44,7 +44,7 @@ const table = {
   },
   seq: { kind: "bigint", member: "seq", about: "Order of arrival within the project and lane.", example: 1 },
   uuid: { kind: "uuid", member: "uuid", example: "0193d1a2-7b1c-7c3e-9f60-be2f3a4b5c6d" },
-  uuid_time: { kind: "bigint", of: ({ uuid }) => uuidTime(uuid), isNullable: true },
+  uuid_time: { kind: "bigint", getValue: ({ uuid }) => uuidTime(uuid), isNullable: true },
   event: { kind: "text", member: "event", example: "order paid" },
   distinct_id: { kind: "text", member: "distinctId", example: "kim" },
   timestamp: {
@@ -120,7 +120,7 @@ export const movedColumns = eventColumnNames.filter(
 type Stored = Readonly<Record<Member, unknown>> & { readonly uuid: string };
 
 /** The function that computes a column's value from an event. */
-export function valueFor<Value>({ member, of }: EventColumn): (event: Stored) => Value {
+export function valueFor<Value>({ member, getValue: of }: EventColumn): (event: Stored) => Value {
   return (of ?? ((event: Stored) => event[member!])) as (event: Stored) => Value;
 }
 

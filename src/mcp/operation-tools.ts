@@ -55,7 +55,7 @@ class ToolError extends Error {}
 
 /** Registers the tools of all operations that have one, and the transitions of experiments as one tool. */
 export function registerOperations(server: McpServer, answer: Answer, ask: SendRequest): void {
-  for (const { of, form } of tools) {
+  for (const { operation: of, form } of tools) {
     const { description = `${of.summary}.`, hints } = form;
     server.registerTool(
       form.name,

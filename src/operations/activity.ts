@@ -38,7 +38,7 @@ const ofList = {
 };
 const entries: CommandResult = {
   schema: list(EntryBody),
-  of: ({ output }: { output: { results: Entry[] } }) => output.results,
+  build: ({ output }: { output: { results: Entry[] } }) => output.results,
 };
 /** One line per entry. */
 const getCommand = (name: string, description: string): CommandForm<Static<typeof ActivityFilterQuery>> => ({

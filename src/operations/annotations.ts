@@ -315,7 +315,7 @@ const deleteOneAnnotation = operation({
     arguments: [idArgument],
     result: {
       schema: object({ ...AnnotationBody.properties, deleted: Type.Literal(true) }),
-      of: ({ found }: { found: { id: AnnotationRecord } }) => ({ ...found.id, deleted: true }),
+      build: ({ found }: { found: { id: AnnotationRecord } }) => ({ ...found.id, deleted: true }),
     },
     done: (annotation: AnnotationRecord) => `Annotation ${annotation.id} deleted.`,
   },

@@ -71,7 +71,7 @@ const formerJson = {
     cohort: Type.String({ description: "Name of the cohort; empty for a change of a flag." }),
     original: Type.Record(Type.String(), Type.Unknown()),
   },
-  of: (request: RequestRecord) => ({
+  build: (request: RequestRecord) => ({
     flag: request.flag_key,
     cohort: request.cohort_name,
     original: replacedMembers(request),

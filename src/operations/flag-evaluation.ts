@@ -65,7 +65,7 @@ const listReasons = operation({
     const { stores, project } = context;
     const asked = { distinctId: distinctId || ownDistinctId(context), groups, flagKeys };
     const evaluation = await evaluateFor(stores, context, asked);
-    return renderEvaluationReasons(stores.flagSets.of(project.id).set, evaluation, flagKeys);
+    return renderEvaluationReasons(stores.flagSets.get(project.id).set, evaluation, flagKeys);
   },
 });
 
@@ -84,7 +84,7 @@ const listMyFlags = operation({
   run: async (context: Context, input) => {
     const { stores, project } = context;
     const { groups, flagKeys } = input as unknown as ReturnType<typeof readEvaluationQuery>;
-    const { definitions } = stores.flagSets.of(project.id);
+    const { definitions } = stores.flagSets.get(project.id);
     const requested = flagKeys?.length
       ? definitions.filter(({ key }) => flagKeys.includes(key))
       : definitions;

@@ -152,7 +152,7 @@ const listFlagsByCohort = operation({
   output: record(),
   example: { "7": { count: 1, flags: [{ id: 17, key: "new-receipt", name: "" }], critical_flags: [] } },
   run: ({ stores: { metadata, flagSets }, project }: Context & ProjectContext<{ flagSets: FlagSets }>) => {
-    const { definitions, cohorts } = flagSets.of(project.id);
+    const { definitions, cohorts } = flagSets.get(project.id);
     const uses = flagsByCohort(definitions, cohorts);
     const critical = criticalByCohort(metadata.db, project.id, uses.keys());
     return Object.fromEntries(

@@ -232,7 +232,7 @@ const printInsightSql = operation({
     if (select === "persons" && figure === undefined)
       throw new InvalidFieldError("figure", "required", "The persons of a figure require `figure`.");
     try {
-      const selection = select === "persons" ? { of: select, figure: figure! } : { of: select };
+      const selection = select === "persons" ? { select, figure: figure! } : { select };
       return { sql: printSql(request, selection) };
     } catch (error) {
       if (error instanceof UnknownQueryError)

@@ -85,7 +85,7 @@ export const listAllMembers = listOperation({
     formerJson: {
       // The API's `id` is that of the membership, its `level` a number.
       properties: { id: Type.Integer(), email: Type.String(), level: Type.String() },
-      of: ({ user, level }: MemberRecord) => ({
+      build: ({ user, level }: MemberRecord) => ({
         id: user.id,
         email: user.email,
         level: levelName(level),
@@ -257,7 +257,7 @@ const removeOneMember = operation({
     arguments: [emailArgument],
     result: {
       schema: object({ ...MemberBody.properties, removed: Type.Literal(true) }),
-      of: ({ found }: { found: { email: MemberRecord } }) => ({ ...found.email, removed: true }),
+      build: ({ found }: { found: { email: MemberRecord } }) => ({ ...found.email, removed: true }),
     },
     done: ({ user }: MemberRecord) => `${user.email} is no longer a member.`,
   },

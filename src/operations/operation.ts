@@ -349,7 +349,7 @@ export interface CommandOption {
 /** What a command prints when it is not the operation's output. */
 export interface CommandResult {
   schema: TSchema;
-  of(result: { output: never; found: never; input: never }, caller: Caller): unknown;
+  build(result: { output: never; found: never; input: never }, caller: Caller): unknown;
 }
 
 /** A command. Members of the input that are no arguments are options, with descriptions from the schema. */
@@ -376,7 +376,7 @@ export interface CommandForm<Input = never> {
   hasActingUser?: true;
   result?: CommandResult;
   /** Members that `--json` had before it was the API's response; they stay for one version. */
-  formerJson?: { properties: TProperties; of(record: never): Members };
+  formerJson?: { properties: TProperties; build(record: never): Members };
   /** One sentence for people. @param result what `--json` prints. */
   done?(result: never): string;
   /** Lists: the columns and cells for people. */

@@ -103,7 +103,7 @@ const updateOneOrganization = operation({
     },
     formerJson: {
       properties: { flags_access: Type.Union(flagsAccess.map((level) => Type.Literal(level))) },
-      of: (record: OrganizationRecord) => ({
+      build: (record: OrganizationRecord) => ({
         flags_access: getFlagsAccess(record.feature_flags_access_level),
       }),
     },

@@ -68,7 +68,7 @@ export const listAllPersons = cursorListOperation({
     },
     result: {
       schema: list(PersonBody),
-      of: ({ output }: { output: { results: PersonRecord[] } }) => output.results,
+      build: ({ output }: { output: { results: PersonRecord[] } }) => output.results,
     },
     done: (persons: readonly PersonRecord[]) =>
       persons.map(({ uuid, created_at: since, name }) => `${uuid}  ${since}  ${name}`).join("\n"),

@@ -154,7 +154,7 @@ const removeRoleFromFlag = operation({
     ],
     result: {
       schema: object({ ...RoleAccessBody.properties, deleted: Type.Literal(true) }),
-      of: ({ found }: { found: { role: AccessRecord } }) => ({ ...found.role, deleted: true }),
+      build: ({ found }: { found: { role: AccessRecord } }) => ({ ...found.role, deleted: true }),
     },
     done: ({ feature_flag: flag, role }: AccessRecord) =>
       `Access of role ${role.name} to flag ${flag.key} is revoked.`,

@@ -84,7 +84,7 @@ const formerJson = {
     /** E-mail addresses; the API joins them into one string. */
     members: Type.Array(Type.String()),
   },
-  of: (role: RoleRecord) => ({
+  build: (role: RoleRecord) => ({
     flags_access: getFlagsAccess(role.feature_flags_access_level),
     members: role.role_memberships.map(({ user }) => user.email),
   }),
@@ -92,7 +92,7 @@ const formerJson = {
 /** The role after the change. */
 const roleAfter: CommandResult = {
   schema: FullRoleBody,
-  of: ({ found }: { found: { role: RoleRecord } }, caller) => caller.call(getRole, { id: found.role.id }),
+  build: ({ found }: { found: { role: RoleRecord } }, caller) => caller.call(getRole, { id: found.role.id }),
 };
 
 const membersSentence = (role: RoleRecord) =>
@@ -252,7 +252,7 @@ const deleteOneRole = operation({
     arguments: [nameArgument],
     result: {
       schema: object({ ...FullRoleBody.properties, deleted: Type.Literal(true) }),
-      of: ({ found }: { found: { name: RoleRecord } }) => ({ ...found.name, deleted: true }),
+      build: ({ found }: { found: { name: RoleRecord } }) => ({ ...found.name, deleted: true }),
     },
     formerJson,
     done: (role: RoleRecord) => `Role ${role.name} deleted.`,

@@ -33,7 +33,7 @@ type ScheduledRecord = Static<typeof ScheduledBody>;
 /** The flag's key under its former name. */
 export const scheduledFormerJson = {
   properties: { flag: Type.String() },
-  of: ({ flag_key: flag }: ScheduledRecord) => ({ flag }),
+  build: ({ flag_key: flag }: ScheduledRecord) => ({ flag }),
 };
 
 const formatState = ({ executed_at: executedAt, failure_reason: reason }: ScheduledRecord) =>
@@ -182,7 +182,7 @@ const cancelOneScheduled = operation({
     ],
     result: {
       schema: object({ id: int(), unscheduled: Type.Literal(true) }),
-      of: ({ input }: { input: { id: number } }) => ({ id: input.id, unscheduled: true }),
+      build: ({ input }: { input: { id: number } }) => ({ id: input.id, unscheduled: true }),
     },
     done: ({ id }: { id: number }) => `Change ${id} is cancelled.`,
   },

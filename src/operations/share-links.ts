@@ -278,7 +278,7 @@ const revokeOneShareLink = operation({
     arguments: [idArgument],
     result: {
       schema: object({ ...LinkBody.properties, revoked: Type.Literal(true) }),
-      of: ({ found }: { found: { id: LinkRecord } }) => ({ ...found.id, revoked: true }),
+      build: ({ found }: { found: { id: LinkRecord } }) => ({ ...found.id, revoked: true }),
     },
     done: (link: LinkRecord) => `Share link ${link.id} is revoked.`,
   },

@@ -79,6 +79,6 @@ export const operations: readonly Operation[] = [
 ];
 
 /** The tools of MCP, with the operations that they call. */
-export const tools: readonly { of: Operation; form: ToolForm }[] = [...operations, setStage].flatMap(
-  (operation) => [operation.mcp ?? []].flat().map((form) => ({ of: operation, form })),
+export const tools: readonly { operation: Operation; form: ToolForm }[] = [...operations, setStage].flatMap(
+  (operation) => [operation.mcp ?? []].flat().map((form) => ({ operation, form })),
 );

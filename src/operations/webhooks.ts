@@ -232,7 +232,7 @@ const deleteOneWebhook = operation({
     arguments: [idArgument],
     result: {
       schema: object({ ...WebhookBody.properties, deleted: Type.Literal(true) }),
-      of: ({ found }: { found: { id: WebhookRecord } }) => ({ ...found.id, deleted: true }),
+      build: ({ found }: { found: { id: WebhookRecord } }) => ({ ...found.id, deleted: true }),
     },
     done: (hook: WebhookRecord) => `Webhook ${hook.id} deleted.`,
   },
@@ -288,7 +288,7 @@ const testWebhook = operation({
     arguments: [idArgument],
     result: {
       schema: DeliveryBody,
-      of: async ({ output, found }: { output: DeliveryRecord; found: { id: WebhookRecord } }, caller) => {
+      build: async ({ output, found }: { output: DeliveryRecord; found: { id: WebhookRecord } }, caller) => {
         const end = performance.now() + testWaitMs;
         for (let delivery = output; ; await Bun.sleep(testPollMs)) {
           delivery = (await caller.call(getDelivery, {

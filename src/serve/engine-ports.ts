@@ -80,7 +80,7 @@ export class EngineAdapters
     const { engine, metadata, flagSets } = this.deps;
     const flag = findFlag(metadata.db, projectId, flagId);
     if (flag === undefined) throw new NotFoundError();
-    const { cohorts, definitions, groupTypes } = flagSets.of(projectId);
+    const { cohorts, definitions, groupTypes } = flagSets.get(projectId);
     const isByGroup = [{}, ...getGroups(flag.filters)].every(
       (set) => getGroupType(set, flag.filters) !== null,
     );
@@ -234,7 +234,7 @@ export class EngineAdapters
       projectId,
       filters,
       cohorts: flagSets
-        .of(projectId)
+        .get(projectId)
         .cohorts.map(({ id, name, isStatic, filters: own }) => ({ id, name, isStatic, filters: own })),
       timezone: metadata.projects.find(projectId)?.timezone ?? "UTC",
       now: (this.deps.now?.() ?? new Date()).getTime(),

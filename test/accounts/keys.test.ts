@@ -292,11 +292,11 @@ describe("another process changes the file", () => {
         now: new Date(),
       });
     make("a");
-    await eventually(() => expect([...sets.of(1).set.byKey.keys()]).toEqual(["a"]));
-    const before = sets.of(1);
-    expect(sets.of(1)).toBe(before);
+    await eventually(() => expect([...sets.get(1).set.byKey.keys()]).toEqual(["a"]));
+    const before = sets.get(1);
+    expect(sets.get(1)).toBe(before);
     make("b");
-    await eventually(() => expect([...sets.of(1).set.byKey.keys()]).toEqual(["a", "b"]));
+    await eventually(() => expect([...sets.get(1).set.byKey.keys()]).toEqual(["a", "b"]));
     other.close();
   });
   test("a change of this process is seen without waiting", () => {

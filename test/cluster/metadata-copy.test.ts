@@ -42,7 +42,7 @@ test("flags of a change that was rejected are not served when the next change ha
   });
   const flagSets = new FlagSets(metadata, () => []);
   const writing = { metadata, payloads: payloadCipher(Buffer.from(newPayloadKey(), "base64")) };
-  const names = () => flagSets.of(1).definitions.map(({ name }) => name);
+  const names = () => flagSets.get(1).definitions.map(({ name }) => name);
   const { id } = await copy.change(() => {
     const { user } = initialize(metadata, { organization: "o", project: "p", email: "a@example.com" });
     const fields = { key: "flag", name: "first" };

@@ -122,7 +122,7 @@ describe("a cohort that an active flag uses, directly or through another cohort"
         }
         for (const { path, id: number, body } of changes) {
           if ((await server.ask("PATCH", `${path}${number}/`, { body })).status === 200) accepted++;
-          const { set } = server.deps.flagSets.of(1);
+          const { set } = server.deps.flagSets.get(1);
           const person = { properties: { name: "x" } };
           expect(evaluate(set, requestFor("a", { person })).errorsWhileComputing).toBe(false);
           expect(evaluate(set, requestFor("b")).errorsWhileComputing).toBe(false);

@@ -105,14 +105,14 @@ class StringVector {
 
 /** A column of rows to append, in the order of the table's columns. */
 export type AppendColumn<Row> =
-  | { readonly kind: "boolean"; readonly of: (row: Row) => boolean }
-  | { readonly kind: "integer"; readonly of: (row: Row) => number }
+  | { readonly kind: "boolean"; readonly getValue: (row: Row) => boolean }
+  | { readonly kind: "integer"; readonly getValue: (row: Row) => number }
   /** Also for TIMESTAMP: microseconds since 1970. Safe integers. */
-  | { readonly kind: "bigint"; readonly of: (row: Row) => number | null }
+  | { readonly kind: "bigint"; readonly getValue: (row: Row) => number | null }
   /** Hyphenated, lower case. */
-  | { readonly kind: "uuid"; readonly of: (row: Row) => string }
+  | { readonly kind: "uuid"; readonly getValue: (row: Row) => string }
   /** Also for JSON: well-formed UTF-8, which is not validated. */
-  | { readonly kind: "text"; readonly of: (row: Row) => string | Uint8Array | null };
+  | { readonly kind: "text"; readonly getValue: (row: Row) => string | Uint8Array | null };
 
 /** A table that rows are appended to. */
 export interface AppendTable<Row> {
@@ -199,7 +199,7 @@ function* vectors<Row>({ columns, filler }: AppendTable<Row>, rows: Iterable<Row
   let part: Row[] = [];
   for (const row of rows) {
     let bytes = 0;
-    for (const { of } of texts) bytes += of(row)?.length ?? 0;
+    for (const { getValue: of } of texts) bytes += of(row)?.length ?? 0;
     for (let position = 0; position === 0 || position < bytes / rowBytes; position++) {
       part.push(position === 0 ? row : filler(row));
       if (part.length < vectorRows) continue;
@@ -221,7 +221,7 @@ function fill<Row>(
 ): void {
   const values =
     column.kind === "text"
-      ? stringVectorWords(duckdb, vector, column.of, rows, texts)
+      ? stringVectorWords(duckdb, vector, column.getValue, rows, texts)
       : fixedValues(duckdb, vector, column, rows);
   duckdb.copy_data_to_vector(vector, 0, values.buffer as ArrayBuffer, 0, values.byteLength);
 }
@@ -254,18 +254,18 @@ function fixedValues<Row>(
   switch (column.kind) {
     case "boolean": {
       const bytes = new Uint8Array(length);
-      for (let index = 0; index < length; index++) bytes[index] = column.of(rows[index]!) ? 1 : 0;
+      for (let index = 0; index < length; index++) bytes[index] = column.getValue(rows[index]!) ? 1 : 0;
       return bytes;
     }
     case "integer": {
       const numbers = new Int32Array(length);
-      for (let index = 0; index < length; index++) numbers[index] = column.of(rows[index]!);
+      for (let index = 0; index < length; index++) numbers[index] = column.getValue(rows[index]!);
       return numbers;
     }
     case "bigint":
-      return wholeNumbers(duckdb, vector, column.of, rows);
+      return wholeNumbers(duckdb, vector, column.getValue, rows);
     case "uuid":
-      return uuidWords(column.of, rows);
+      return uuidWords(column.getValue, rows);
   }
 }
 

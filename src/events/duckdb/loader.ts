@@ -33,7 +33,7 @@ const eventTable: AppendTable<StorableEvent> = {
   name: "events",
   columns: eventColumnNames.map((name) => {
     const column = eventColumns[name];
-    return { kind: appendKinds[column.kind], of: valueFor<never>(column) };
+    return { kind: appendKinds[column.kind], getValue: valueFor<never>(column) };
   }),
   // The table also has materialized columns; see `property-columns.ts`.
   columnNames: eventColumnNames,
@@ -44,10 +44,10 @@ const incomingTable: AppendTable<EventIdentity> = {
   name: "incoming",
   catalog: "temp",
   columns: [
-    { kind: "bigint", of: ({ seq }) => seq },
-    { kind: "uuid", of: ({ uuid }) => uuid },
-    { kind: "bigint", of: ({ uuid }) => uuidTime(uuid) },
-    { kind: "integer", of: ({ projectId }) => projectId },
+    { kind: "bigint", getValue: ({ seq }) => seq },
+    { kind: "uuid", getValue: ({ uuid }) => uuid },
+    { kind: "bigint", getValue: ({ uuid }) => uuidTime(uuid) },
+    { kind: "integer", getValue: ({ projectId }) => projectId },
   ],
   filler: (event) => event,
 };

@@ -23,11 +23,11 @@ import { type EventDatabase, inTransaction } from "./database.ts";
 const personTable: AppendTable<PersonRow> = {
   name: "person",
   columns: [
-    { kind: "integer", of: (person) => person.projectId },
-    { kind: "uuid", of: (person) => person.uuid },
-    { kind: "bigint", of: (person) => person.createdMicros },
-    { kind: "text", of: (person) => person.properties },
-    { kind: "text", of: (person) => person.mainDistinctId },
+    { kind: "integer", getValue: (person) => person.projectId },
+    { kind: "uuid", getValue: (person) => person.uuid },
+    { kind: "bigint", getValue: (person) => person.createdMicros },
+    { kind: "text", getValue: (person) => person.properties },
+    { kind: "text", getValue: (person) => person.mainDistinctId },
   ],
   filler: (person) => ({ ...person, projectId: -person.projectId, properties: "{}", mainDistinctId: "" }),
 };
@@ -35,10 +35,10 @@ const personTable: AppendTable<PersonRow> = {
 const ownerTable: AppendTable<DistinctIdRow> = {
   name: "person_distinct_id",
   columns: [
-    { kind: "integer", of: (owner) => owner.projectId },
-    { kind: "text", of: (owner) => owner.distinctId },
-    { kind: "uuid", of: (owner) => owner.personUuid },
-    { kind: "bigint", of: (owner) => owner.joined },
+    { kind: "integer", getValue: (owner) => owner.projectId },
+    { kind: "text", getValue: (owner) => owner.distinctId },
+    { kind: "uuid", getValue: (owner) => owner.personUuid },
+    { kind: "bigint", getValue: (owner) => owner.joined },
   ],
   filler: (owner) => ({ ...owner, projectId: -owner.projectId, distinctId: "" }),
 };
@@ -47,8 +47,8 @@ const changedPersonTable: AppendTable<PersonKey> = {
   name: "changed_person",
   catalog: "temp",
   columns: [
-    { kind: "integer", of: (person) => person.projectId },
-    { kind: "uuid", of: (person) => person.uuid },
+    { kind: "integer", getValue: (person) => person.projectId },
+    { kind: "uuid", getValue: (person) => person.uuid },
   ],
   filler: (person) => person,
 };
@@ -57,8 +57,8 @@ const changedIdTable: AppendTable<DistinctIdKey> = {
   name: "changed_id",
   catalog: "temp",
   columns: [
-    { kind: "integer", of: (owner) => owner.projectId },
-    { kind: "text", of: (owner) => owner.distinctId },
+    { kind: "integer", getValue: (owner) => owner.projectId },
+    { kind: "text", getValue: (owner) => owner.distinctId },
   ],
   filler: (owner) => ({ projectId: -owner.projectId, distinctId: "" }),
 };

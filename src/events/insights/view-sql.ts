@@ -19,7 +19,10 @@ import {
 import { trendPersonsSql, trendSql } from "./view-sql-trends.ts";
 
 /** What a printed statement selects: the results, the persons of a figure, or the number of a retention's persons. */
-export type Selection = { of: "results" } | { of: "persons"; figure: Figure } | { of: "person_count" };
+export type Selection =
+  | { select: "results" }
+  | { select: "persons"; figure: Figure }
+  | { select: "person_count" };
 
 const personColumns = `any_value(e.distinct_id) AS distinct_id,
   any_value(coalesce(prop(p.properties, 'email'), prop(p.properties, 'name'))) AS name, count(*) AS times`;
@@ -31,11 +34,11 @@ export function printSql(sent: TrendsRequest, selection: Selection): string {
   const request = withOwnWeeks(sent, query);
   const { kind } = query;
   if (kind === "RetentionQuery") return printRetention(request, query, selection);
-  if (selection.of === "person_count" || !isPrintable(kind))
+  if (selection.select === "person_count" || !isPrintable(kind))
     throw new UnknownQueryError(`Queries of kind ${JSON.stringify(kind ?? null)} cannot be printed as SQL.`);
   const view = readQuery(request, query);
   const { print, printPersons } = printers[kind];
-  if (selection.of === "results") return print(view);
+  if (selection.select === "results") return print(view);
   assertSeries(selection.figure, view.series.length);
   return printPersons(view, selection.figure, personColumns);
 }
@@ -49,8 +52,8 @@ const isPrintable = (kind: unknown): kind is keyof typeof printers =>
   typeof kind === "string" && Object.hasOwn(printers, kind);
 
 function printRetention(request: TrendsRequest, query: JsonObject, selection: Selection): string {
-  if (selection.of === "results") return retentionSql(request, query);
-  if (selection.of === "person_count") return retentionCountSql(request, query);
+  if (selection.select === "results") return retentionSql(request, query);
+  if (selection.select === "person_count") return retentionCountSql(request, query);
   return retentionPersonsSql(request, query, selection.figure, personColumns);
 }
 

@@ -146,11 +146,11 @@ const groupTable: AppendTable<GroupCopy> = {
   name: "group_copy",
   catalog: "temp",
   columns: [
-    { kind: "text", of: (group) => group.type },
-    { kind: "integer", of: (group) => group.typeIndex },
-    { kind: "text", of: (group) => group.key },
-    { kind: "bigint", of: (group) => group.createdMicros },
-    { kind: "text", of: (group) => sanitizeJson(group.properties) },
+    { kind: "text", getValue: (group) => group.type },
+    { kind: "integer", getValue: (group) => group.typeIndex },
+    { kind: "text", getValue: (group) => group.key },
+    { kind: "bigint", getValue: (group) => group.createdMicros },
+    { kind: "text", getValue: (group) => sanitizeJson(group.properties) },
   ],
   filler: (group) => ({ ...group, typeIndex: -1, key: "", properties: "{}" }),
 };

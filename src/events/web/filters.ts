@@ -61,7 +61,7 @@ export function propertyOfFilter(filter: JsonObject): VisitProperty {
 
 /** A condition on a visit `e`. @throws {UnknownQueryError} */
 export function visitFilterSql({ dialect }: EventSql, filter: JsonObject): string {
-  const value = propertyOfFilter(filter).of(dialect);
+  const value = propertyOfFilter(filter).sql(dialect);
   if (isPresenceTest(filter)) return `${value} IS ${filter.operator === "is_set" ? "NOT NULL" : "NULL"}`;
   const sql = closely(dialect, { json: dialect.text("{}"), findColumn: () => `(${value})` }, filter);
   if (sql !== undefined) return `(${sql})`;

@@ -214,7 +214,7 @@ async function valuedVisits(store: EventSql, web: WebQuery, breakdown: Breakdown
   }
   const property = visitProperties[breakdowns[breakdown]!];
   const visits = await visitSource(store, web, property.fields);
-  return `SELECT e.*, ${property.of(store.dialect)} AS value, 0 AS estimated FROM (${visits}) AS e`;
+  return `SELECT e.*, ${property.sql(store.dialect)} AS value, 0 AS estimated FROM (${visits}) AS e`;
 }
 
 /** Page views and their visitors by path; a page's bounce rate is that of the visits that start there. */

@@ -40,7 +40,7 @@ export const roles = ["first", "campaign", "entry", "exit"] as const;
 /** SQL for the value of a field, over its event `e`. */
 interface Field {
   role: Role;
-  of: (store: EventSql) => string;
+  sql: (store: EventSql) => string;
 }
 
 /** A property as a string; null if absent or empty. */
@@ -70,7 +70,7 @@ export const webPropertyNames = [
   ...adClickNames,
 ];
 
-const from = (role: Role, name: string): Field => ({ role, of: (store) => property(store, name) });
+const from = (role: Role, name: string): Field => ({ role, sql: (store) => property(store, name) });
 
 const isAnySet = (names: readonly string[]) => (store: EventSql) =>
   `CASE WHEN ${names.map((name) => `${property(store, name)} IS NOT NULL`).join(" OR ")} THEN 1 ELSE 0 END`;
@@ -82,15 +82,15 @@ const fields = {
   first_referrer: from("first", "$referring_domain"),
   first_host: from("first", "$host"),
   first_medium: from("first", "utm_medium"),
-  first_ad_click: { role: "first", of: isAnySet(adClickNames) },
-  first_utm: { role: "first", of: hasCampaign },
+  first_ad_click: { role: "first", sql: isAnySet(adClickNames) },
+  first_utm: { role: "first", sql: hasCampaign },
   campaign_source: from("campaign", "utm_source"),
   campaign_medium: from("campaign", "utm_medium"),
   campaign_name: from("campaign", "utm_campaign"),
   campaign_term: from("campaign", "utm_term"),
   campaign_content: from("campaign", "utm_content"),
-  entry_path: { role: "entry", of: pathSql },
-  exit_path: { role: "exit", of: pathSql },
+  entry_path: { role: "entry", sql: pathSql },
+  exit_path: { role: "exit", sql: pathSql },
   browser: from("entry", "$browser"),
   os: from("entry", "$os"),
   device_type: from("entry", "$device_type"),
@@ -129,10 +129,10 @@ function pathIn(store: EventSql, name: string): string {
 export interface VisitProperty {
   fields: readonly VisitField[];
   /** SQL over a visit `e` with these fields. */
-  of: (dialect: SqlDialect) => string;
+  sql: (dialect: SqlDialect) => string;
 }
 
-const same = (field: VisitField): VisitProperty => ({ fields: [field], of: () => `e.${field}` });
+const same = (field: VisitField): VisitProperty => ({ fields: [field], sql: () => `e.${field}` });
 
 const withoutWww = (host: string) =>
   `CASE WHEN ${host} LIKE 'www.%' THEN substr(${host}, 5) ELSE ${host} END`;
@@ -147,7 +147,7 @@ function referrerSql(dialect: SqlDialect): string {
 
 const channel: VisitProperty = {
   fields: [...referrerFields, "first_medium", "first_ad_click", "first_utm"],
-  of: (dialect) =>
+  sql: (dialect) =>
     channelSql(dialect, {
       referrer: referrerSql(dialect),
       medium: "e.first_medium",
@@ -169,7 +169,7 @@ const orNone = (value: string) => `coalesce(${value}, '(none)')`;
 const properties = {
   entryPath: same("entry_path"),
   exitPath: same("exit_path"),
-  referrer: { fields: referrerFields, of: referrerSql },
+  referrer: { fields: referrerFields, sql: referrerSql },
   host: same("first_host"),
   channel,
   source: same("campaign_source"),
@@ -179,7 +179,7 @@ const properties = {
   content: same("campaign_content"),
   sourceMediumCampaign: {
     fields: [...referrerFields, "campaign_source", "campaign_medium", "campaign_name"],
-    of: (dialect) =>
+    sql: (dialect) =>
       `concat(coalesce(e.campaign_source, concat('referrer:', ${referrerSql(dialect)})), ' / ',
         ${orNone("e.campaign_medium")}, ' / ', ${orNone("e.campaign_name")})`,
   },
@@ -188,14 +188,14 @@ const properties = {
   deviceType: same("device_type"),
   language: {
     fields: ["browser_language"],
-    of: (dialect) => dialect.lower(dialect.before("e.browser_language", "-")),
+    sql: (dialect) => dialect.lower(dialect.before("e.browser_language", "-")),
   },
   viewport: {
     fields: ["viewport_width", "viewport_height"],
-    of: viewportSql,
+    sql: viewportSql,
   },
-  duration: { fields: [], of: () => "(e.micros / 1000000.0)::VARCHAR" },
-  pageViews: { fields: [], of: () => "e.views::VARCHAR" },
+  duration: { fields: [], sql: () => "(e.micros / 1000000.0)::VARCHAR" },
+  pageViews: { fields: [], sql: () => "e.views::VARCHAR" },
 } as const satisfies Record<string, VisitProperty>;
 
 export type VisitPropertyName = keyof typeof properties;

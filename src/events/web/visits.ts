@@ -73,7 +73,7 @@ export interface RoleColumn {
 
 /** The columns of fields. */
 export const roleColumns = (store: EventSql, fields: readonly VisitField[]): RoleColumn[] =>
-  fields.map((name) => ({ name, role: visitFields[name].role, value: visitFields[name].of(store) }));
+  fields.map((name) => ({ name, role: visitFields[name].role, value: visitFields[name].sql(store) }));
 
 /** Identifies an event within its project. */
 const rowId = "(e.seq * 2 + CASE WHEN e.historical THEN 1 ELSE 0 END)";
@@ -85,7 +85,7 @@ function withEvents(store: EventSql, query: WebQuery, table: string, fields: rea
   const joins = roles.flatMap((role) => {
     const own = fields.filter((name) => visitFields[name].role === role);
     if (own.length === 0) return [];
-    const values = own.map((name) => `${visitFields[name].of(store)} AS ${name}`).join(", ");
+    const values = own.map((name) => `${visitFields[name].sql(store)} AS ${name}`).join(", ");
     return [
       `LEFT JOIN (SELECT ${rowId} AS row_id, ${values} FROM events e WHERE ${where}) AS ${role}_event
        ON ${role}_event.row_id = v.${rowColumn(role)}`,

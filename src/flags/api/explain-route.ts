@@ -163,7 +163,7 @@ export async function explainNamedFlag(
 ) {
   const flag = namedFlag(metadata, project.id, name);
   if (flag === undefined || flag.deleted) throw new NotFoundError();
-  return await explainFlag(persons, flagSets.of(project.id).set, {
+  return await explainFlag(persons, flagSets.get(project.id).set, {
     projectId: project.id,
     timezone: project.timezone,
     flagKey: flag.key,

@@ -125,7 +125,7 @@ function answerDefinitions(deps: EvaluationDeps, call: ProjectOrSecretCall<unkno
   const sent = call.query.get("send_cohorts");
   const isRequested = sent !== null && !["false", "0", "no"].includes(sent.toLowerCase());
   const sendCohorts = isRequested || getPath(call.request.url).startsWith("/flags/definitions");
-  const { text: body, etag } = deps.flagSets.of(call.project.id).definitionsFor({ sendCohorts });
+  const { text: body, etag } = deps.flagSets.get(call.project.id).definitionsFor({ sendCohorts });
   const headers = { ETag: etag, "Cache-Control": "private, must-revalidate" };
   if (isNotModified(call.request.headers.get("if-none-match"), etag)) {
     return new RouteResponse(304, undefined, headers);
@@ -145,7 +145,7 @@ export function evaluateFor(
   { project, now }: { project: Project; now: Date },
   asked: { distinctId: string; groups: JsonObject; flagKeys: string[] | undefined },
 ) {
-  return evaluateStored(deps.persons, deps.flagSets.of(project.id).set, {
+  return evaluateStored(deps.persons, deps.flagSets.get(project.id).set, {
     projectId: project.id,
     timezone: project.timezone,
     distinctId: asked.distinctId,

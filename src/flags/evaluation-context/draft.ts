@@ -43,7 +43,7 @@ export async function explainDraft(
 ): Promise<Explained[]> {
   const { projectId, before, fields } = draft;
   const filters = filtersToStore(deps, deps.metadata.db, projectId, before, fields);
-  const stored = deps.flagSets.of(projectId);
+  const stored = deps.flagSets.get(projectId);
   const { key, active = before?.active ?? true } = fields;
   const definition: FlagDefinition = {
     id: before?.id ?? idOfNew,
@@ -81,7 +81,7 @@ export async function explainStored(
   flag: Flag,
   questions: readonly Omit<ExplainRequest, "flagKey">[],
 ): Promise<Explained[]> {
-  const stored = deps.flagSets.of(flag.projectId);
+  const stored = deps.flagSets.get(flag.projectId);
   const set = compileFlagSet(withDependencies(flag, stored), stored.cohorts, stored.groupTypes);
   return await explainEach(deps.persons, set, flag.key, questions);
 }

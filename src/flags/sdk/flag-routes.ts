@@ -99,7 +99,7 @@ async function answer(
   let set = noFlags;
   let evaluation = noResults;
   if (!requested.areFlagsDisabled) {
-    set = deps.flagSets.of(project.id).set;
+    set = deps.flagSets.get(project.id).set;
     const evaluated = evaluateFor(deps.computation, set, project, requested, {
       request,
       text,

@@ -113,7 +113,7 @@ async function getEvaluation(deps: OfrepDeps, call: Call, key: string | undefine
   assertContentType(request.headers);
   const text = await call.text();
   const context = readContext(parsedBody(text));
-  const { set } = flagSets.of(project.id);
+  const { set } = flagSets.get(project.id);
   if (key !== undefined && !set.byKey.has(key)) throw notFound(key);
   const runtime = getRuntime(request.headers);
   const evaluated = computation.run(set, {

@@ -17,7 +17,7 @@ export interface EvaluationDeps {
   /** Finds a project by its public key; in memory, because every request calls it. */
   readonly projects: { findByToken(token: string): EvaluatedProject | undefined };
   /** The current compiled flags of a project. */
-  readonly flagSets: { of(projectId: number): { set: FlagSet; configuration: string } };
+  readonly flagSets: { get(projectId: number): { set: FlagSet; configuration: string } };
   readonly persons: SubjectReader;
   readonly overrides: OverrideWriter;
   /** URL by which clients reach this server; absent: from the request. */

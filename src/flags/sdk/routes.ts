@@ -36,7 +36,7 @@ function withComputation(deps: EvaluationDeps) {
   });
   const events = new FlagEvents({
     projects: deps.projects,
-    configurationOf: (projectId) => deps.flagSets.of(projectId).configuration,
+    configurationOf: (projectId) => deps.flagSets.get(projectId).configuration,
     publicUrl: deps.publicUrl,
     stopping: deps.stopping,
   });

@@ -48,7 +48,7 @@ export class FlagSets {
   ) {}
 
   /** The current flags of a project. */
-  of(projectId: number): ProjectFlags {
+  get(projectId: number): ProjectFlags {
     const name = flagRevision(projectId);
     const { changes } = this.metadata;
     const mark = changes.mark(name);

@@ -33,13 +33,13 @@ interface Row {
 const mixed: AppendTable<Row> = {
   name: "mixed",
   columns: [
-    { kind: "integer", of: (row) => row.a },
-    { kind: "boolean", of: (row) => row.b },
-    { kind: "bigint", of: (row) => row.c },
-    { kind: "uuid", of: (row) => row.d },
-    { kind: "text", of: (row) => row.e },
-    { kind: "text", of: (row) => Buffer.from(row.f) },
-    { kind: "bigint", of: (row) => row.g },
+    { kind: "integer", getValue: (row) => row.a },
+    { kind: "boolean", getValue: (row) => row.b },
+    { kind: "bigint", getValue: (row) => row.c },
+    { kind: "uuid", getValue: (row) => row.d },
+    { kind: "text", getValue: (row) => row.e },
+    { kind: "text", getValue: (row) => Buffer.from(row.f) },
+    { kind: "bigint", getValue: (row) => row.g },
   ],
   filler: (row) => ({ ...row, a: -1, e: null, f: "0" }),
 };
@@ -88,9 +88,9 @@ test("texts of any length keep all of their bytes, however many there are in a v
   const texts: AppendTable<(typeof rows)[number]> = {
     name: "texts",
     columns: [
-      { kind: "integer", of: ({ place }) => place },
-      { kind: "text", of: ({ text }) => text },
-      { kind: "text", of: ({ text }) => new Uint8Array(Buffer.from(text)) },
+      { kind: "integer", getValue: ({ place }) => place },
+      { kind: "text", getValue: ({ text }) => text },
+      { kind: "text", getValue: ({ text }) => new Uint8Array(Buffer.from(text)) },
     ],
     filler: () => ({ place: -1, text: "" }),
   };
@@ -111,8 +111,8 @@ test("a table may have further columns between those that are appended, which st
       name: "wider",
       columnNames: ["a", "e"],
       columns: [
-        { kind: "integer", of: ({ a }) => a },
-        { kind: "text", of: ({ e }) => e },
+        { kind: "integer", getValue: ({ a }) => a },
+        { kind: "text", getValue: ({ e }) => e },
       ],
       filler: (one) => one,
     },

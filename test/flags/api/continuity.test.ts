@@ -35,7 +35,7 @@ const pending = (server: TestEvaluation, id: string) =>
 const explained = (server: TestEvaluation, distinctId: string) =>
   explainFlag(
     new SqlitePersonReader(server.people.db),
-    new FlagSets(server.metadata, groupTypesFrom(server.people.db)).of(1).set,
+    new FlagSets(server.metadata, groupTypesFrom(server.people.db)).get(1).set,
     {
       projectId: 1,
       timezone: "UTC",

@@ -227,7 +227,7 @@ describe("for people", () => {
   const getText = async (flagKey: string, distinctId: string, more: object = {}) => {
     const question = { projectId: 1, timezone: "UTC", flagKey, distinctId, now: fixedNow, ...more };
     return formatExplanation(
-      await explainFlag(new SqlitePersonReader(server.people.db), flagSets.of(1).set, question),
+      await explainFlag(new SqlitePersonReader(server.people.db), flagSets.get(1).set, question),
     );
   };
 

@@ -60,7 +60,7 @@ function imported(metadata: Metadata, organizationId: string, text: string, envi
       toFields: (item) => flagFields(parseFields(FlagInput, item)),
     },
   );
-  const { set } = new FlagSets(metadata, () => []).of(project.id);
+  const { set } = new FlagSets(metadata, () => []).get(project.id);
   return {
     ...reading,
     messages: [...reading.notMapped, ...omitted].map(
