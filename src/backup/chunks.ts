@@ -56,7 +56,7 @@ export class VerifiedChunks {
   ) {}
 
   /** Chunks that an index names and that have the right length; leftovers of an interrupted backup are sent again. */
-  static async of(destination: Destination, keys: BackupKeys): Promise<VerifiedChunks> {
+  static async open(destination: Destination, keys: BackupKeys): Promise<VerifiedChunks> {
     const there = await destination.chunks();
     const found = new Map<string, IndexedChunk>();
     for (const index of await getIndexes(destination)) {
@@ -186,7 +186,7 @@ export async function uploadChunks(
   keys: BackupKeys,
   onBytes: (bytes: number) => void,
 ): Promise<WrittenIndex> {
-  const there = await VerifiedChunks.of(destination, keys);
+  const there = await VerifiedChunks.open(destination, keys);
   const chunks: IndexedChunk[] = [];
   const numbers = new Map<string, number>();
   const parts: IndexContent["parts"] = [];

@@ -171,7 +171,7 @@ function fileReply(request: Request, file: ServedFile, caching: Record<string, s
   };
   if (request.headers.get("if-none-match") === etag) return new RouteResponse(304, undefined, headers);
   const bytes = encoding === "plain" ? Bun.gunzipSync(file.gzip) : file[encoding];
-  return RouteResponse.of(file.type, bytes, headers);
+  return RouteResponse.create(file.type, bytes, headers);
 }
 
 /** The smallest encoding that the client accepts; `q=0` excludes one. */

@@ -171,7 +171,7 @@ function documentationRoutes(described: readonly Route[], publicUrl: string | un
       tag: "Documentation",
       answers: { 200: { description: "HTML." } },
       handle: ({ baseUrl }) =>
-        RouteResponse.of("text/html; charset=utf-8", page(prefixIn(baseUrl)), {
+        RouteResponse.create("text/html; charset=utf-8", page(prefixIn(baseUrl)), {
           "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
         }),
     }),

@@ -24,7 +24,7 @@ export class RouteResponse {
   }
 
   /** A body of any other type. */
-  static of(contentType: string, bytes: Bytes, headers: Headers = {}, status = 200): RouteResponse {
+  static create(contentType: string, bytes: Bytes, headers: Headers = {}, status = 200): RouteResponse {
     return new RouteResponse(status, new Written(contentType, bytes), headers);
   }
 

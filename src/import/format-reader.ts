@@ -73,7 +73,7 @@ export class FormatReader {
       if (zone !== undefined) this.zone = { toInstant: zone, hasLocalNumbers: this.format === "mixpanel" };
       onFormat([getTitle(this.format), shape, ...content.packing, content.archive ?? []].flat().join(", "));
       const members = fields.length === 0 && zone === undefined ? getMembers(this.format) : undefined;
-      this.copier = members && this.job.copiers.of(this.format, members, plausibleTimes(this.nowMicros));
+      this.copier = members && this.job.copiers.get(this.format, members, plausibleTimes(this.nowMicros));
       if (this.copier !== undefined) copyWith(this.copier);
       yield samples;
       yield* records;

@@ -31,7 +31,7 @@ export function* encodeColumnar(text: Buffer): Generator<Buffer> {
     const end = lineEnd === -1 ? text.length : lineEnd + 1;
     const chunk = text.subarray(start, end);
     // A very long line would take several times its size in memory.
-    const columnar = chunk.length > 2 * chunkBytes ? undefined : new ColumnEncoder().of(chunk);
+    const columnar = chunk.length > 2 * chunkBytes ? undefined : new ColumnEncoder().encode(chunk);
     yield columnar !== undefined && decodeColumnar(columnar).equals(chunk)
       ? columnar
       : Buffer.concat([head({ rows: { bytes: chunk.length } }), chunk]);
@@ -122,7 +122,7 @@ class ColumnEncoder {
   private readonly path: number[] = [];
 
   /** @returns undefined if the lines are too different */
-  of(text: Buffer): Buffer | undefined {
+  encode(text: Buffer): Buffer | undefined {
     for (let at = 0; at <= text.length; ) {
       at = this.line(text, at);
       if (this.names.length > namesMax || this.steps.length > statesMax) return undefined;

@@ -311,7 +311,7 @@ export class Metrics {
         handle: async (call) => {
           assertAccess(call, access);
           await access.collectFigures?.();
-          return RouteResponse.of(this.registry.contentType, await this.registry.metrics());
+          return RouteResponse.create(this.registry.contentType, await this.registry.metrics());
         },
       }),
     ];

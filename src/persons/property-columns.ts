@@ -51,7 +51,7 @@ function readObject(json: string): Pick<PropertyStateData, "names" | "texts"> {
   // Versions before 0.2 stored JSON that DuckDB cannot read.
   const values = parseExactJson(sanitizeJson(json)) as Record<string, unknown>;
   const names = Object.keys(values);
-  return { names: PropertyNames.of(names), texts: names.map((name) => canonicalJson(values[name])) };
+  return { names: PropertyNames.from(names), texts: names.map((name) => canonicalJson(values[name])) };
 }
 
 /** The write times of properties as stored in a row of a person or group, in the order of the properties. */

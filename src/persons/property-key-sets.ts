@@ -148,7 +148,7 @@ function toList(client: Database, id: string): PropertyNames {
   if (read !== undefined) return read;
   const text = getNames(client, id);
   if (text === null) throw new Error(`Property list ${id} does not exist.`);
-  const names = PropertyNames.of(JSON.parse(text) as string[]);
+  const names = PropertyNames.from(JSON.parse(text) as string[]);
   readLists.set(client, id, names);
   return names;
 }

@@ -41,12 +41,13 @@ export class UsageTally {
     const day = Math.floor(receivedMicros / microsPerDay);
     const { latest } = this;
     // Most events have the project and day of the previous one.
-    const counts = latest?.projectId === projectId && latest.day === day ? latest : this.of(projectId, day);
+    const counts =
+      latest?.projectId === projectId && latest.day === day ? latest : this.getCounts(projectId, day);
     counts[kind] += count;
     this.latest = counts;
   }
 
-  private of(projectId: number, day: number): DayCounts {
+  private getCounts(projectId: number, day: number): DayCounts {
     const key = `${projectId}:${day}`;
     let counts = this.days.get(key);
     if (counts === undefined) {

@@ -57,7 +57,7 @@ function place(isLocal: boolean, bytes: Uint8Array | Error, ...indexed: IndexedC
 
 async function check(isLocal: boolean, bytes: Uint8Array | Error, ...indexed: IndexedChunk[]) {
   const { destination, read } = place(isLocal, bytes, ...indexed);
-  const chunks = await VerifiedChunks.of(destination, BackupKeys.none);
+  const chunks = await VerifiedChunks.open(destination, BackupKeys.none);
   const found = await chunks.sound(name, chunk);
   return { found, corrupt: chunks.corrupt, isRead: read.includes(chunkKey(name)) };
 }

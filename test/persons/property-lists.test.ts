@@ -24,7 +24,7 @@ afterAll(() => {
 
 const written = (object: Record<string, unknown>, writer = new KeySetWriter(client)) =>
   writer.toJson({
-    names: PropertyNames.of(Object.keys(object)),
+    names: PropertyNames.from(Object.keys(object)),
     texts: Object.values(object).map(canonicalJson),
   });
 const lists = () => client.query("SELECT count(*) FROM property_list").values()[0]![0];
@@ -105,16 +105,16 @@ describe("what has no list is a JSON object", () => {
 });
 
 test("lists of names restart when there are very many", () => {
-  const before = PropertyNames.of(["a", "b"]);
-  expect(PropertyNames.of(["a", "b"])).toBe(before);
+  const before = PropertyNames.from(["a", "b"]);
+  expect(PropertyNames.from(["a", "b"])).toBe(before);
   for (let index = 0; index < 2_000; index++)
-    PropertyNames.of(Array.from({ length: 20 }, (_, place) => `${index}-${place}`));
-  expect(PropertyNames.of(["a", "b"])).not.toBe(before);
+    PropertyNames.from(Array.from({ length: 20 }, (_, place) => `${index}-${place}`));
+  expect(PropertyNames.from(["a", "b"])).not.toBe(before);
   expect(before.with("c").names).toEqual(["a", "b", "c"]);
 });
 
 test("slots of a growing list are never reused", () => {
-  const own = PropertyNames.of(Array.from({ length: 101 }, (_, index) => `n${index}`));
+  const own = PropertyNames.from(Array.from({ length: 101 }, (_, index) => `n${index}`));
   expect(own.isShared).toBe(false);
   const asked = ["n5", "more"];
   expect(own.slotsOf(asked)).toEqual([5, -1]);

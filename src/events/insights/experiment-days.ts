@@ -8,7 +8,7 @@ export class DayMapping {
   constructor(private readonly ends: readonly number[]) {}
 
   /** The day of a moment. */
-  of(moment: string): string {
+  getDay(moment: string): string {
     const last = this.ends.length - 1;
     // Days have 24 hours except where the time zone changes its offset: a case for each run of such days.
     const cases: string[] = [];

@@ -228,15 +228,15 @@ class ExperimentSql {
     windows.delete(undefined);
     const matches = [...this.builder.matches.values()];
     const changes = [
-      `SELECT x.who AS who, ${days.of("x.f")} AS day FROM exposed x`,
-      `SELECT x.who AS who, ${days.of("x.g")} AS day FROM second x`,
+      `SELECT x.who AS who, ${days.getDay("x.f")} AS day FROM exposed x`,
+      `SELECT x.who AS who, ${days.getDay("x.g")} AS day FROM second x`,
       ...[...windows].map(
-        (window) => `SELECT x.who AS who, ${days.of(`x.f + ${window} - 1`)} AS day FROM exposed x`,
+        (window) => `SELECT x.who AS who, ${days.getDay(`x.f + ${window} - 1`)} AS day FROM exposed x`,
       ),
       ...(matches.length === 0
         ? []
         : [
-            `SELECT x.who AS who, ${days.of("e.moment")} AS day FROM exposed x JOIN found e ON e.who = x.who
+            `SELECT x.who AS who, ${days.getDay("e.moment")} AS day FROM exposed x JOIN found e ON e.who = x.who
              WHERE e.moment >= x.f AND (${matches.join(" OR ")})`,
           ]),
     ];
@@ -251,7 +251,7 @@ class ExperimentSql {
          SELECT x.who AS who, x.v AS v, CASE WHEN x.k > 1 AND s.g < ${until} THEN 2 ELSE 1 END AS k, x.f AS f,
            c.day AS day, ${until} AS until, coalesce(c.next, 0) AS next
          FROM exposed x JOIN changes c ON c.who = x.who LEFT JOIN second s ON s.who = x.who
-         WHERE c.day >= ${days.of("x.f")}
+         WHERE c.day >= ${days.getDay("x.f")}
        )`;
   }
 

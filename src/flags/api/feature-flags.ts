@@ -118,7 +118,7 @@ class FlagAnswers {
   private getIssues(flag: Flag): string[] {
     const { projectId } = flag;
     this.issues ??= new LocalIssues(localFacts(this.db, projectId, this.groupTypes));
-    return this.issues.of(flag);
+    return this.issues.getIssues(flag);
   }
 
   private user(id: number | null) {

@@ -54,7 +54,7 @@ export function localEvaluationBody(input: LocalEvaluationInput): LocalEvaluatio
   const isLeftOut = ({ key, hasEncryptedPayloads }: FlagDefinition) =>
     hasEncryptedPayloads === true || key.startsWith(surveyFlagPrefix);
   const ordered = all.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : a.id - b.id));
-  const leftOut = ordered.filter(isLeftOut).map((flag) => [flag.key, issues.of(flag)]);
+  const leftOut = ordered.filter(isLeftOut).map((flag) => [flag.key, issues.getIssues(flag)]);
   const flags = ordered
     .filter((flag) => !isLeftOut(flag))
     .map((flag) => {
@@ -64,7 +64,7 @@ export function localEvaluationBody(input: LocalEvaluationInput): LocalEvaluatio
       return {
         ...definition,
         filters: mapProperties(inlined, "groups", withPlainNegation),
-        local_evaluation_issues: issues.of(flag),
+        local_evaluation_issues: issues.getIssues(flag),
       };
     });
   const sentCohorts = input.sendCohorts ? renderCohorts(flags, cohorts) : {};

@@ -46,7 +46,7 @@ export class LocalIssues {
 
   constructor(private readonly facts: LocalFacts) {}
 
-  of(flag: LocalFlag): string[] {
+  getIssues(flag: LocalFlag): string[] {
     const known = this.flags.get(flag.id);
     if (known !== undefined) return known;
     this.openFlags.add(flag.id);
@@ -117,7 +117,7 @@ export class LocalIssues {
       return `flag "${needed.key}" never evaluates to ${JSON.stringify(value ?? null)}: the condition matches nothing.`;
     if (this.openFlags.has(needed.id)) return `flag "${needed.key}" has a circular dependency on this flag.`;
     if (this.openFlags.size > depthMax) return `it depends on more than ${depthMax} flags in a row.`;
-    return this.of(needed).length === 0
+    return this.getIssues(needed).length === 0
       ? undefined
       : `it depends on flag "${needed.key}", which SDKs cannot evaluate.`;
   }

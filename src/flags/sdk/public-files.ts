@@ -42,6 +42,6 @@ export function fileAnswer(request: Request, file: PublicFile, maxAgeSeconds: nu
     return new RouteResponse(304, undefined, headers);
   }
   if (!acceptsGzip(request) || file.gzip === undefined)
-    return RouteResponse.of(file.contentType, file.bytes, headers);
-  return RouteResponse.of(file.contentType, file.gzip, { ...headers, "Content-Encoding": "gzip" });
+    return RouteResponse.create(file.contentType, file.bytes, headers);
+  return RouteResponse.create(file.contentType, file.gzip, { ...headers, "Content-Encoding": "gzip" });
 }

@@ -200,7 +200,7 @@ export class RecordCopier {
 export class RecordCopiers {
   private readonly copiers = new Map<string, RecordCopier>();
 
-  of(format: string, ...options: ConstructorParameters<typeof RecordCopier>): RecordCopier {
+  get(format: string, ...options: ConstructorParameters<typeof RecordCopier>): RecordCopier {
     const copier = this.copiers.get(format) ?? new RecordCopier(...options);
     this.copiers.set(format, copier);
     return copier;

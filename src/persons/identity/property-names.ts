@@ -38,7 +38,7 @@ export class PropertyNames {
   }
 
   /** @param names without duplicates */
-  static of(names: readonly string[]): PropertyNames {
+  static from(names: readonly string[]): PropertyNames {
     if (names.length > sharedNamesMax) return new PropertyNames([...names], false);
     return names.reduce((list, name) => list.with(name), PropertyNames.none);
   }

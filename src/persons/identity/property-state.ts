@@ -312,7 +312,7 @@ export class PropertyState {
     for (const [slot, text] of this.texts.entries()) if (text !== absent) slots[names[slot]!] = slot;
     const texts = [...this.texts];
     const times = [...this.times];
-    this.names = PropertyNames.of(Object.keys(slots));
+    this.names = PropertyNames.from(Object.keys(slots));
     this.hasAbsent = false;
     this.texts.length = this.names.count;
     this.times.length = this.names.count;

@@ -42,7 +42,7 @@ const getIssues = (definition: FlagDefinition) =>
     flag: (id) => flags.get(id),
     cohort: (id) => cohorts.find((one) => one.id === id),
     hasGroupType: (index) => index === 0,
-  }).of(definition);
+  }).getIssues(definition);
 const cases: [string, JsonObject, string | undefined, Partial<FlagDefinition>?][] = [
   ["for everybody", when([]), undefined],
   ["without condition sets", { groups: [] }, undefined],
@@ -112,7 +112,7 @@ describe("a flag", () => {
         ]),
       );
       const issues = new LocalIssues({ flag: (id) => chain.get(id), cohort: () => undefined });
-      for (const definition of chain.values()) expect(issues.of(definition).length).toBeGreaterThan(0);
+      for (const definition of chain.values()) expect(issues.getIssues(definition).length).toBeGreaterThan(0);
     }
   });
   test("any filters at all give a list of sentences", () => {

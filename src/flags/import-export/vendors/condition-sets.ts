@@ -24,7 +24,7 @@ export function toFilters(
 ): { filters: JsonObject; obstacles: Part[] } {
   const distribution = getDistribution(flag, variants);
   const obstacles: Part[] = [];
-  const groups = new ConditionSets(variants, distribution, obstacles).of(flag.rules);
+  const groups = new ConditionSets(variants, distribution, obstacles).build(flag.rules);
   return {
     filters: { groups, ...getMultivariate(flag, variants, distribution), ...getPayloads(flag, variants) },
     obstacles,
@@ -47,7 +47,7 @@ class ConditionSets {
     private readonly obstacles: Part[],
   ) {}
 
-  of(rules: readonly VendorRule[]): JsonObject[] {
+  build(rules: readonly VendorRule[]): JsonObject[] {
     const lastOn = rules.findLastIndex(({ rollout }) => getShares(rollout).length > 0);
     for (const [index, rule] of rules.entries()) {
       const unknowns = unknownsIn(rule.when);
@@ -97,11 +97,11 @@ class ConditionSets {
       if (shares.every(({ variant }) => variant === true) && this.variants.isEmpty)
         return [{ properties, rollout_percentage: total }];
       // A name is one that does not exist.
-      for (const { variant } of shares) if (variant !== true) this.variants.of(variant);
+      for (const { variant } of shares) if (variant !== true) this.variants.getKey(variant);
       throw new UnsupportedRuleError("some users get the flag without a variant, and others with one");
     }
     // Checked in any case: a distribution may name a variant that does not exist.
-    const keys = shares.map(({ variant }) => this.variants.of(variant as string));
+    const keys = shares.map(({ variant }) => this.variants.getKey(variant as string));
     if (isDistribution(shares, this.distribution)) return [{ properties, rollout_percentage: total }];
     return shares.map(({ upTo }, index) => ({
       properties,
@@ -188,7 +188,7 @@ function getMultivariate(
 ): JsonObject {
   if (flag.variants.length === 0) return {};
   const variants = flag.variants.map(({ key }) => ({
-    key: keys.of(key),
+    key: keys.getKey(key),
     rollout_percentage: distribution.get(key) ?? 0,
   }));
   return { multivariate: { variants } };
@@ -196,7 +196,9 @@ function getMultivariate(
 
 function getPayloads(flag: VendorFlag, keys: VariantKeys): JsonObject {
   const payloads = [
-    ...flag.variants.flatMap(({ key, payload }) => (payload === undefined ? [] : [[keys.of(key), payload]])),
+    ...flag.variants.flatMap(({ key, payload }) =>
+      payload === undefined ? [] : [[keys.getKey(key), payload]],
+    ),
     ...(flag.payload === undefined || flag.variants.length > 0 ? [] : [["true", flag.payload]]),
   ] as [string, Json][];
   if (payloads.length === 0) return {};

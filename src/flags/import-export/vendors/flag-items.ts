@@ -192,7 +192,7 @@ class References {
     if (this.active.get(original) !== true) return value === false ? { all: [] } : matchesNone;
     if (typeof value === "boolean") return { flag, value };
     if (!variants.has(value)) return unknown(`the flag ${original} has no variant ${JSON.stringify(value)}`);
-    const own = variants.of(value);
+    const own = variants.getKey(value);
     return { flag, value: own, others: variants.all().filter((other) => other !== own) };
   }
 }

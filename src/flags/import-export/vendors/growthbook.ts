@@ -95,7 +95,7 @@ class Values {
   }
 
   /** The variant of a value, or whether the flag is on. */
-  of(value: Json): string | boolean {
+  getValue(value: Json): string | boolean {
     return this.isBoolean ? this.typed(value) === true : this.keys.get(JSON.stringify(this.typed(value)))!;
   }
 
@@ -158,7 +158,7 @@ class FeatureReader {
         ...rules
           .filter(({ enabled }) => enabled !== false)
           .flatMap((rule, index) => this.rule(rule, { key, index, values })),
-        otherwise(always(values.of(values.fallback))),
+        otherwise(always(values.getValue(values.fallback))),
       ],
       obstacles: this.obstacles,
     };
@@ -196,7 +196,7 @@ class FeatureReader {
     const isExperiment = !("force" in rule) && getVariations(rule) !== undefined;
     const { shares, seed } = isExperiment ? getShares(rule, key, report) : rollout(rule, key, report);
     const weighted: Rollout = shares.map((percent, position) => ({
-      variant: known.of(values[position] ?? null),
+      variant: known.getValue(values[position] ?? null),
       percent,
     }));
     checkBucketing(rule, weighted, report);
@@ -221,7 +221,7 @@ class FeatureReader {
     if (members.join() !== "value" || results.some(({ isMet }) => isMet === undefined))
       return unknown(`its condition on the feature ${flag} is not supported`);
     const met = results.filter(({ isMet }) => isMet);
-    return { any: met.map(({ value }) => ({ flag, value: parent.of(value) })) };
+    return { any: met.map(({ value }) => ({ flag, value: parent.getValue(value) })) };
   }
 }
 

@@ -110,7 +110,7 @@ export class VariantKeys {
   }
 
   /** @throws {UnsupportedRuleError} the flag has no such variant. */
-  of(original: string): string {
+  getKey(original: string): string {
     const key = this.byOriginal.get(original);
     if (key === undefined)
       throw new UnsupportedRuleError(`variant ${JSON.stringify(original)} does not exist`);
