@@ -46,6 +46,45 @@ describe.skipIf(chromiumPath === undefined)("layout", () => {
     expect(errors).toEqual([]);
   });
 
+  test("text has the sizes and weights of the type scale, also in code; controls of the header have one height", async () => {
+    const { page, context, errors } = await owner.open();
+    await page.setViewportSize({ width: 1440, height: 900 });
+    const pages = [
+      "flags",
+      "flags/1",
+      "flags/1?tab=code",
+      "events",
+      "explore",
+      "activity",
+      "settings",
+      "instance",
+      "start",
+    ];
+    for (const path of pages) {
+      await page.goto(`/console/${path}`);
+      await page.getByRole("heading", { level: 1 }).waitFor();
+      await page.locator("main .skeleton").first().waitFor({ state: "detached" });
+      const odd = await page.evaluate(() => {
+        const sizes = [12, 13, 14, 16, 20, 28].map((size) => `${size}px`);
+        const hasText = (element: Element) =>
+          [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent!.trim() !== "");
+        return [...document.querySelectorAll("body *")].filter(hasText).flatMap((element) => {
+          const { fontSize, fontWeight } = getComputedStyle(element);
+          if (sizes.includes(fontSize) && ["400", "500", "600"].includes(fontWeight)) return [];
+          return [`${element.tagName} ${element.className}: ${fontSize} ${fontWeight}`];
+        });
+      });
+      expect([path, odd]).toEqual([path, []]);
+    }
+    const heights = await page
+      .getByRole("banner")
+      .getByRole("button")
+      .evaluateAll((all) => all.map((one) => one.getBoundingClientRect().height));
+    expect([...new Set(heights)]).toEqual([32]);
+    await context.close();
+    expect(errors).toEqual([]);
+  });
+
   test("on a phone the choices of a filter are as wide as the filters", async () => {
     const { page, context, errors } = await owner.open();
     await page.setViewportSize({ width: 360, height: 740 });
