@@ -34,6 +34,13 @@ describe.skipIf(chromiumPath === undefined)("signing in", () => {
     answered.resolve();
     await page.getByLabel("Password").waitFor();
     expect(await page.getByLabel("E-mail").inputValue()).toBe("later@example.com");
+    // Only the first owner may correct the address.
+    await page.getByText(/^You are joining Default Organization\. This link works once\./).waitFor();
+    expect(await page.getByLabel("E-mail").getAttribute("readonly")).not.toBeNull();
+    await page.goto("/console/");
+    await page.goto(`${url()}/console/setup#${server.initialized.console_url.split("#")[1]}`);
+    await page.getByText(/^Create the owner account\. This link works once\./).waitFor();
+    expect(await page.getByLabel("E-mail").getAttribute("readonly")).toBeNull();
     await context.close();
   });
 

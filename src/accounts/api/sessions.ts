@@ -79,7 +79,9 @@ const SetupBody = named(
     first_name: string({ blank: true }),
     last_name: string({ blank: true }),
     organization: nullable(string()),
-    is_first: bool({ description: "The user has not set a password." }),
+    is_first: bool({
+      description: "The link is that of the first owner, who may correct the e-mail address.",
+    }),
     expires_at: dateTime(),
   }),
 );

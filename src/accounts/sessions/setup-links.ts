@@ -30,7 +30,7 @@ const linksPerUserMax = 5;
 export interface Setup {
   user: User;
   expiresAt: Date;
-  /** No password has been set for this user yet, so the address may be corrected. */
+  /** The link is that of the first owner, who may correct the address. */
   isFirst: boolean;
 }
 
@@ -115,7 +115,7 @@ export function findSetup(db: Reading, token: string, now: Date): Setup | undefi
   return {
     user: row.user,
     expiresAt: row.setup_link.expiresAt,
-    isFirst: getPassword(db, row.user.id) === undefined,
+    isFirst: ownerToSetUp(db)?.id === row.user.id,
   };
 }
 
@@ -224,7 +224,7 @@ export function ownerToSetUp(db: Reading): User | undefined {
 function checkedEmail(t: MetadataTx, { user: of, isFirst }: Setup, email: string | null): string {
   const wanted = email?.trim() ?? "";
   if (wanted === "" || wanted.toLowerCase() === of.email.toLowerCase()) return of.email;
-  if (!isFirst || ownerToSetUp(t)?.id !== of.id) {
+  if (!isFirst) {
     throw new InvalidFieldError("email", "not_yours", `This link is for ${of.email}.`);
   }
   if (!/^[^\s@]+@[^\s@]+$/.test(wanted)) {

@@ -42,6 +42,8 @@ describe("a one-time link", () => {
       level: "member",
     });
     const { token } = createSetupLink(server.metadata, bob, 1, server.now);
+    const look = await post(server, "/api/session/setup/look/", { token });
+    expect(look.body).toMatchObject({ email: "bob@example.com", is_first: false });
     const other = await post(server, "/api/session/setup/", {
       token,
       email: "eve@example.com",

@@ -16,6 +16,7 @@ interface FieldProps {
   autocomplete?: string;
   isRequired?: boolean;
   isDisabled?: boolean;
+  isReadOnly?: boolean;
   name?: string;
   /** Suggested values; any other value is allowed too. */
   suggestions?: readonly string[];
@@ -56,6 +57,7 @@ export function Field(props: FieldProps) {
           autocomplete={(props.autocomplete ?? "off") as "off"}
           required={props.isRequired}
           disabled={props.isDisabled}
+          readOnly={props.isReadOnly}
           autofocus={props.autofocus}
           min={props.min}
           max={props.max}

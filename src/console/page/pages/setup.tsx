@@ -13,8 +13,6 @@ import { Brand } from "./sign-in.tsx";
 
 const w = messages.signing;
 
-/** The user of a one-time link. */
-
 export function Setup() {
   const { route } = useLocation();
   // In the URL fragment, so that no proxy logs it.
@@ -87,6 +85,7 @@ export function Setup() {
               onInput={setEmail}
               error={getError("email")}
               isRequired
+              isReadOnly={!link.is_first}
             />
             <Field
               label={w.name}
