@@ -4,7 +4,7 @@
  * imports: the console's page includes this file.
  */
 
-/** JavaScript type by kind: `dateTime` as epoch microseconds, `json` as its exact source. */
+/** JavaScript type by kind: `instant` as epoch microseconds, `json` as its exact source. */
 interface ColumnValues {
   integer: number;
   bigint: number;
@@ -23,7 +23,7 @@ interface Column<Member extends string = string> {
   /** The stored member of a `StorableEvent`; if absent, `getValue` computes the value. */
   member?: Member;
   getValue?: (event: { uuid: string }) => number | null;
-  /** For columns of the kinds `bigint`, `string`, `dateTime` and `json`. */
+  /** For columns of the kinds `bigint`, `text`, `instant` and `json`. */
   isNullable?: true;
   /** Public value for null. */
   forNull?: string;

@@ -80,7 +80,8 @@ export class ServerWithEngine implements AsyncDisposable {
   /** Stores an event of project 1. */
   async addEvent(event: string, distinctId: string, at: Date, properties = "{}"): Promise<void> {
     await this.run(
-      `INSERT INTO events VALUES (1, false, (SELECT count(*) + 1 FROM events), uuid(), NULL, '${event}', '${distinctId}',
+      `INSERT INTO events (project_id, historical, seq, uuid, uuid_time, event, distinct_id, timestamp, received_at, mode,
+         elements_chain, properties) VALUES (1, false, (SELECT count(*) + 1 FROM events), uuid(), NULL, '${event}', '${distinctId}',
          make_timestamp(${at.getTime() * 1_000}), make_timestamp(${at.getTime() * 1_000}), 'full', NULL, '${properties.replaceAll("'", "''")}')`,
     );
   }

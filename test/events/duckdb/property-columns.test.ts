@@ -278,5 +278,7 @@ const propertyColumnsIn = (stores: TestStores) =>
   );
 
 const insertMany = (count: number) =>
-  `INSERT INTO events SELECT 1, false, i + 1, uuid(), NULL, 'thing', 'user', make_timestamp(${start * 1_000}),
+  `INSERT INTO events (project_id, historical, seq, uuid, uuid_time, event, distinct_id, timestamp, received_at, mode,
+     elements_chain, properties)
+     SELECT 1, false, i + 1, uuid(), NULL, 'thing', 'user', make_timestamp(${start * 1_000}),
      make_timestamp(${start * 1_000}), 'full', NULL, '{"plan":"' || (i % 5) || '"}' FROM range(${count}) t(i)`;
