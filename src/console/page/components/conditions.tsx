@@ -1,7 +1,7 @@
 /** Editor of conditions on properties, cohorts and flags: one line each, with suggestions. */
 
 import { useState } from "preact/hooks";
-import { listOperators, valuelessOperators } from "../../../lib/operator-table.ts";
+import { listOperators, operatorTable, valuelessOperators } from "../../../lib/operator-table.ts";
 import { queryString, request } from "../lib/api.ts";
 import type { GroupType } from "../lib/api-types.ts";
 import { useResource } from "../lib/resource.ts";
@@ -44,7 +44,7 @@ const getOperators: Record<string, readonly Operator[]> = {
   flag: ["flag_evaluates_to"],
 };
 /** Operators that Explore supports. */
-const plainOperators = getOperators.property!.slice(0, 12);
+const plainOperators = getOperators.property!.filter((name) => operatorTable[name].isForEvents);
 const optionsMax = 500;
 
 export function useGroupTypes(): readonly GroupType[] {
