@@ -13,6 +13,8 @@ export function paths(dataDir: string) {
     metadata: join(dataDir, "flagkeep.sqlite"),
     /** Persons, groups, warnings, usage: SQLite, written by the engine alone. */
     people: join(dataDir, "people.sqlite"),
+    /** Copy of the persons of a cluster while they are converted. */
+    peopleConversion: join(dataDir, "people.sqlite.converting"),
     /** Events: DuckDB. */
     events: join(dataDir, "events.duckdb"),
     /** Acknowledged entries that are not in the stores yet. */

@@ -1,5 +1,5 @@
 import { Type } from "@sinclair/typebox";
-import { Command, InvalidArgumentError } from "commander";
+import { Command, InvalidArgumentError, Option } from "commander";
 import { Postgres } from "../../src/cluster/connection.ts";
 import { type PersonsLayout, readPersonsLayout } from "../../src/cluster/layout.ts";
 import {
@@ -16,6 +16,7 @@ import { AppError } from "../../src/lib/errors.ts";
 import { DateTime, NonNegativeInt, nullable, strictObject } from "../../src/lib/schema.ts";
 import { redactPostgresUrl } from "../../src/lib/store-urls.ts";
 import { HeldBackBy } from "../../src/operate/status-schema.ts";
+import { convertPersons } from "../../src/serve/persons-conversion.ts";
 import { formatBytes, parseDuration, print, printJson, printTable, run, withJson } from "../output.ts";
 import { configFromOptions, withSettings, withUnusedDataDir } from "../settings.ts";
 
@@ -42,11 +43,13 @@ async function withCluster<Result>(
   }
 }
 
+const Layout = Type.Union([Type.Literal("replica"), Type.Literal("rows")]);
+
 const State = strictObject({
   /** The address of the PostgreSQL database, without its password. */
   postgres: Type.String(),
   /** Every node has a replica of all persons, or they are rows in PostgreSQL only. */
-  persons: Type.Union([Type.Literal("replica"), Type.Literal("rows")]),
+  persons: Layout,
   nodes: Type.Array(
     strictObject({
       name: Type.String(),
@@ -201,12 +204,61 @@ const resume = withJson(command("resume"), Resumed)
     ),
   );
 
+/** Interval of printing the number of copied rows. */
+const printEveryMs = 5_000;
+
+const Converted = strictObject({
+  /** How persons are stored now. */
+  persons: Layout,
+  /** False: they were already. */
+  is_changed: Type.Boolean(),
+});
+const conversionSettings = ["data-dir", ...settings] as const;
+const convert = withJson(withSettings(new Command("convert-persons"), conversionSettings), Converted)
+  .description("Convert the persons of a stopped cluster to rows in PostgreSQL, or back to replicas.")
+  .addOption(
+    new Option("--to <layout>", "PostgreSQL only, or a replica on every node")
+      .choices(["rows", "replica"])
+      .makeOptionMandatory(),
+  )
+  .addHelpText(
+    "after",
+    "\nStop all nodes first. --data-dir is that of a stopped node, or an empty folder, and needs space for all persons.\n" +
+      "Both copies are compared by project. Run an interrupted conversion again: it continues.\n\nExample:\n" +
+      "  flagkeep cluster convert-persons --to rows --data-dir /var/lib/flagkeep --postgres-url postgres://flagkeep@pg1,pg2/flagkeep",
+  )
+  .action(
+    run(async (options: { json?: true; to: PersonsLayout }) => {
+      const config = configFromOptions(options as never);
+      const address = postgresAddress(config, process.env);
+      if (address === null) throw new NoPostgresUrlError("The address of PostgreSQL is missing.");
+      const say = (text: string) => void (options.json || process.stderr.write(`${text}\n`));
+      let count = 0;
+      let printedAt = performance.now();
+      const isChanged = await convertPersons(address, {
+        dataDir: config["data-dir"],
+        to: options.to,
+        onStep: say,
+        onRows: (rows) => {
+          count += rows;
+          if (performance.now() - printedAt < printEveryMs) return;
+          printedAt = performance.now();
+          say(`${count} rows copied`);
+        },
+      });
+      if (options.json) return printJson({ persons: options.to, is_changed: isChanged });
+      const where = options.to === "rows" ? "PostgreSQL only" : "replicas on every node";
+      print(isChanged ? `Persons are stored in ${where} now. Start the nodes.` : "Nothing to convert.");
+    }),
+  );
+
 export const cluster = new Command("cluster")
-  .description("Show the state of a cluster, and pause loading for backups.")
+  .description("Show the state of a cluster, pause loading for backups, and convert persons.")
   .addHelpText(
     "after",
     "\nExamples:\n  flagkeep cluster status\n  flagkeep cluster pause-loading --for 10m\n  flagkeep cluster resume",
   )
   .addCommand(status)
   .addCommand(pause)
-  .addCommand(resume);
+  .addCommand(resume)
+  .addCommand(convert);

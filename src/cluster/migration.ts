@@ -4,13 +4,17 @@
  */
 
 import type { Database } from "bun:sqlite";
+import { existsSync } from "node:fs";
 import { type Lane, lanes } from "../journal/segment.ts";
 import { AppError } from "../lib/errors.ts";
+import { openSqlite } from "../lib/sqlite.ts";
 import { ChangeCapture, type SharedRow } from "./change-capture.ts";
 import { isRowStored, writeRows } from "./commits.ts";
 import type { Postgres } from "./connection.ts";
+import { assertNoConversion } from "./layout.ts";
 import { nodeTimeoutMs } from "./nodes.ts";
-import { markAsReplica } from "./replica-marker.ts";
+import { ReplicaFile } from "./replica-file.ts";
+import { addRowHashes, noRows, rowHash, rowHashSql } from "./row-hashes.ts";
 import type { ReplicatedStore } from "./store-replica.ts";
 
 /** PostgreSQL contains other data or an unfinished migration, or is not in a state to migrate from. */
@@ -85,7 +89,7 @@ export async function copyStore(
   const tables = new ChangeCapture(client);
   client.run("CREATE TABLE IF NOT EXISTS copy_sent (id TEXT PRIMARY KEY)");
   if (client.query("SELECT 1 FROM copy_sent WHERE id = ?").get(id) === null) {
-    client.run("DELETE FROM copy_sent");
+    client.run("DELETE FROM copy_sent; DELETE FROM copy_changed");
     tables.markAll();
     client.run("INSERT INTO copy_sent VALUES (?)", [id]);
   }
@@ -116,8 +120,20 @@ export async function copyStore(
     onProgress(left.count);
   }
   const count = await compare(tables, name, postgres, isSent);
-  markAsReplica(client, revision, commitId);
+  new ReplicaFile(client).setState({ revision, commit_id: commitId });
   return { rows: count };
+}
+
+/** Whether `copyStore` of a migration has started with a file; false if it does not exist. */
+export function isStoreSent(path: string, id: string): boolean {
+  if (!existsSync(path)) return false;
+  const client = openSqlite(path, {}).$client;
+  try {
+    const hasTable = client.query("SELECT 1 FROM sqlite_schema WHERE name = 'copy_sent'").get() !== null;
+    return hasTable && client.query("SELECT 1 FROM copy_sent WHERE id = ?").get(id) !== null;
+  } finally {
+    client.close();
+  }
 }
 
 /** Lets new numbers follow those of both lanes, and ends the migration, so that nodes may start. */
@@ -171,8 +187,12 @@ export async function markReturned(postgres: Postgres, dataDir: string): Promise
   }
 }
 
-/** @throws {ClusterMigrationError} the data was migrated back to a data directory, or a migration is in progress */
+/**
+ * @throws {ClusterMigrationError} the data was migrated back to a data directory, or a migration is in progress
+ * @throws {ConversionPendingError}
+ */
 export async function assertNodesMayStart(postgres: Postgres): Promise<void> {
+  await assertNoConversion(postgres);
   if ((await pendingMigration(postgres)) !== undefined)
     throw new ClusterMigrationError(
       "A data directory is being migrated to PostgreSQL.",
@@ -190,12 +210,27 @@ export async function assertNodesMayStart(postgres: Postgres): Promise<void> {
 
 /**
  * @throws {ClusterMigrationError} PostgreSQL has no data, a node is running, or the journal has entries that are not
- * loaded
+ * loaded @throws {ConversionPendingError}
  */
 export async function assertIdle(postgres: Postgres): Promise<void> {
+  await assertNoConversion(postgres);
+  await assertNodesStopped(postgres);
   const [row] = await postgres.run(
-    (sql) => sql`SELECT (SELECT coalesce(sum(entries), 0) FROM flagkeep.journal)::float8 AS entries,
-      (SELECT holder IS NOT NULL AND beat_at > clock_timestamp() - ${nodeTimeoutMs} * interval '1 millisecond'
+    (sql) => sql`SELECT coalesce(sum(entries), 0)::float8 AS entries FROM flagkeep.journal`,
+  );
+  if (row!.entries > 0)
+    throw new ClusterMigrationError(
+      `The journal in PostgreSQL has ${row!.entries} entries that are not loaded.`,
+      "Start a node, wait until `flagkeep status` shows no pending entries, stop it, and run the command again.",
+    );
+}
+
+/** @throws {ClusterMigrationError} PostgreSQL has no data, or a node is running */
+export async function assertNodesStopped(postgres: Postgres): Promise<void> {
+  const [row] = await postgres.run(
+    (
+      sql,
+    ) => sql`SELECT (SELECT holder IS NOT NULL AND beat_at > clock_timestamp() - ${nodeTimeoutMs} * interval '1 millisecond'
           FROM flagkeep.lease)
         OR EXISTS (SELECT 1 FROM flagkeep.front WHERE seen_at > clock_timestamp() - ${nodeTimeoutMs} * interval '1 millisecond') AS held,
       EXISTS (SELECT 1 FROM flagkeep.store WHERE name = 'metadata' AND revision > 0) AS whole`,
@@ -207,11 +242,6 @@ export async function assertIdle(postgres: Postgres): Promise<void> {
       "A node is running.",
       "Stop all nodes and run the command again; a killed node expires after ten seconds.",
     );
-  if (row!.entries > 0)
-    throw new ClusterMigrationError(
-      `The journal in PostgreSQL has ${row!.entries} entries that are not loaded.`,
-      "Start a node, wait until `flagkeep status` shows no pending entries, stop it, and run the command again.",
-    );
 }
 
 /** Compares all rows by hash. @returns the number of rows @throws {ClusterMigrationMismatchError} */
@@ -222,23 +252,18 @@ async function compare(
   isSent: (row: Pick<SharedRow, "tbl">) => boolean,
 ): Promise<number> {
   const [there] = await postgres.run(
-    (
-      sql,
-    ) => sql`SELECT count(*)::int AS rows, coalesce(sum(('x' || left(encode(sha256(convert_to(tbl || key || body, 'UTF8')), 'hex'), 15))::bit(60)::bigint::numeric), 0)::text AS sum
+    (sql) => sql`SELECT count(*)::int AS rows, ${sql.unsafe(rowHashSql("tbl || key || body"))} AS sum
       FROM flagkeep.row WHERE store = ${name} AND body IS NOT NULL`,
     compareMs,
   );
-  let rows = 0;
-  let sum = 0n;
+  let here = noRows;
   for (const { tbl, key, body } of tables.all()) {
     if (!isSent({ tbl })) continue;
-    rows += 1;
-    const hash = new Bun.CryptoHasher("sha256").update(`${tbl}${key}${body}`).digest("hex");
-    sum += BigInt(`0x${hash.slice(0, 15)}`);
+    here = addRowHashes(here, rowHash(`${tbl}${key}${body}`));
   }
-  if (rows !== there!.rows || String(sum) !== there!.sum)
+  if (here.rows !== there!.rows || String(here.sum) !== there!.sum)
     throw new ClusterMigrationMismatchError(
-      `The ${name} store has ${rows} rows here, but ${there!.rows} or different rows in PostgreSQL.`,
+      `The ${name} store has ${here.rows} rows here, but ${there!.rows} or different rows in PostgreSQL.`,
     );
-  return rows;
+  return here.rows;
 }

@@ -1,6 +1,7 @@
 /** How every command is called, rightly and wrongly: a command that is not here fails the tests. */
 
 import { accountInvocations } from "./account-invocations.ts";
+import { clusterInvocations } from "./cluster-invocations.ts";
 import { type Invocation, inProject, missing, projectNotANumber, unknownProject } from "./invocation.ts";
 import { productInvocations } from "./product-invocations.ts";
 
@@ -260,6 +261,7 @@ export const invocations: Record<string, Invocation> = {
     wrong: [{ args: inProject("nobody"), code: 1, says: "Person nobody does not exist." }, missing("person")],
   },
   ...accountInvocations,
+  ...clusterInvocations,
   ...productInvocations,
   "cohorts list": { args: () => [], wrong: [unknownProject, projectNotANumber] },
   "organization set": {
@@ -336,48 +338,6 @@ export const invocations: Record<string, Invocation> = {
       { args: ["--to", "mysql://here"], code: 2, says: "clickhouse://" },
     ],
   },
-  "migrate-to-cluster": {
-    // Nowhere to go.
-    args: () => [],
-    code: () => 1,
-    isAlone: true,
-    wrong: [
-      { args: ["--postgres-url", "postgres://h/d"], code: 2, says: "--events-url" },
-      { args: ["--postgres-url", "mysql://h/d"], code: 2, says: "postgres://user@host" },
-    ],
-  },
-  "migrate-from-cluster": {
-    args: () => [],
-    code: () => 1,
-    isAlone: true,
-    wrong: [
-      { args: ["--postgres-url", "postgres://h/d"], code: 2, says: "--events-url" },
-      { args: ["--postgres-url", "postgres://u:p@h:0/d"], code: 2, says: "postgres://user@host" },
-    ],
-  },
-  ...Object.fromEntries(
-    ["status", "resume", "pause-loading"].map((name) => [
-      `cluster ${name}`,
-      {
-        // There is no cluster.
-        args: () => (name === "pause-loading" ? ["--for", "10m"] : []),
-        code: () => 1,
-        wrong: [
-          {
-            args: ["--postgres-url", "mysql://h/d", "--for", "10m"].slice(
-              0,
-              name === "pause-loading" ? 4 : 2,
-            ),
-            code: 2,
-            says: "postgres://user@host",
-          },
-          ...(name === "pause-loading"
-            ? [{ args: ["--for", "25h"], code: 2 as const, says: "from 1s to 24h" }]
-            : []),
-        ],
-      } satisfies Invocation,
-    ]),
-  ),
   migrate: { args: () => ["--check"], isAlone: true, wrong: [{ args: [], code: 2, says: "--check" }] },
   doctor: {
     args: () => ["--port", "0"],

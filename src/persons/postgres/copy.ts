@@ -1,7 +1,8 @@
 /** Copies persons between the file of a data directory and the rows of a cluster; nothing else may use either. */
 
 import type { Database } from "bun:sqlite";
-import type { Postgres } from "../../cluster/connection.ts";
+import type { Postgres, Transaction } from "../../cluster/connection.ts";
+import { addRowHashes, noRows, type RowSums, rowHash, rowHashSql } from "../../cluster/row-hashes.ts";
 import { AppError } from "../../lib/errors.ts";
 import { changeRange } from "../changes.ts";
 import type { PeopleDb } from "../open.ts";
@@ -11,11 +12,12 @@ import { toHash } from "./hashes.ts";
 import { insertRows, toHex, type Value } from "./writer.ts";
 
 /** The number of copied rows differs from the number of rows. */
-class RowsMismatchError extends AppError {
+export class RowsMismatchError extends AppError {
   readonly code = "persons_differ";
   override readonly hint = "Nothing was switched. Run the command again while nothing else uses the data.";
-  constructor(table: string, copied: number, there: number) {
-    super(`${copied} rows of ${table} were copied, but there are ${there}.`);
+  constructor(table: string, here: number, there: number) {
+    const but = here === there ? "the same number with other values" : String(there);
+    super(`The file has ${here} rows of ${table}, but PostgreSQL has ${but}.`);
   }
 }
 
@@ -23,6 +25,8 @@ type Row = Record<string, string | number | Uint8Array | boolean | null>;
 
 interface CopiedTable {
   name: string;
+  /** Of the file: rows are copied in this order. */
+  key: readonly string[];
   /** Of both sides, with the type in PostgreSQL. */
   columns: readonly (readonly [name: string, type: string])[];
   /** A column that PostgreSQL has in addition: the hash of another one. */
@@ -32,6 +36,7 @@ interface CopiedTable {
 const copied: readonly CopiedTable[] = [
   {
     name: "person",
+    key: ["id"],
     columns: [
       ["id", "bigint"],
       ["project_id", "integer"],
@@ -50,6 +55,7 @@ const copied: readonly CopiedTable[] = [
   },
   {
     name: "distinct_id",
+    key: ["project_id", "distinct_id"],
     columns: [
       ["project_id", "integer"],
       ["distinct_id", "text"],
@@ -60,6 +66,7 @@ const copied: readonly CopiedTable[] = [
   },
   {
     name: "personless_id",
+    key: ["project_id", "id_hash"],
     columns: [
       ["project_id", "integer"],
       ["id_hash", "bigint"],
@@ -67,6 +74,7 @@ const copied: readonly CopiedTable[] = [
   },
   {
     name: "group_type",
+    key: ["project_id", "type_index"],
     columns: [
       ["project_id", "integer"],
       ["type_index", "integer"],
@@ -76,6 +84,7 @@ const copied: readonly CopiedTable[] = [
   },
   {
     name: "project_group",
+    key: ["id"],
     columns: [
       ["id", "bigint"],
       ["project_id", "integer"],
@@ -90,6 +99,7 @@ const copied: readonly CopiedTable[] = [
   },
   {
     name: "cohort_member",
+    key: ["cohort_id", "person_id"],
     columns: [
       ["cohort_id", "integer"],
       ["person_id", "bigint"],
@@ -97,6 +107,7 @@ const copied: readonly CopiedTable[] = [
   },
   {
     name: "hash_key_override",
+    key: ["person_id", "flag_key"],
     columns: [
       ["person_id", "bigint"],
       ["flag_key", "text"],
@@ -105,6 +116,7 @@ const copied: readonly CopiedTable[] = [
   },
   {
     name: "pending_override",
+    key: ["id"],
     columns: [
       ["id", "bigint"],
       ["project_id", "integer"],
@@ -125,26 +137,57 @@ export const rowTables: ReadonlySet<string> = new Set([
 
 const rowsAtOnce = 2_000;
 const batchMs = 60_000;
+const compareMs = 3_600_000;
 /** Numbers of changes begin so far behind those of the file: copies in the event store are as new as the file's. */
 const changeGap = 1_000;
 
-/** Copies all persons of a file to rows, which are replaced. @throws {RowsMismatchError} @throws {PostgresUnreachableError} */
-export async function copyToRows(people: PeopleDb, postgres: Postgres): Promise<void> {
+/** Up to which row a file was copied; null: not begun. */
+export type RowsPosition = { table: string; key: string[] } | null;
+
+/** Records how far a copy is, so that an interrupted one continues. */
+export interface CopyRecord {
+  position: RowsPosition;
+  /** Part of the transaction that writes the rows. */
+  record(t: Transaction, position: RowsPosition): Promise<void>;
+}
+
+const noRecord: CopyRecord = { position: null, record: async () => undefined };
+
+/**
+ * Copies all persons of a file to rows, which are replaced.
+ * @param onRows receives the number of copied rows @throws {RowsMismatchError} @throws {PostgresUnreachableError}
+ */
+export async function copyToRows(
+  people: PeopleDb,
+  postgres: Postgres,
+  { position, record }: CopyRecord = noRecord,
+  onRows: (count: number) => void = () => undefined,
+): Promise<void> {
   const { $client: client } = people;
-  for (const table of copied) {
-    await postgres.run((sql) => sql.unsafe(`TRUNCATE flagkeep.${table.name}`), batchMs);
-    let count = 0;
-    for (const rows of readFile(client, table)) {
+  const first = Math.max(
+    0,
+    copied.findIndex(({ name }) => name === position?.table),
+  );
+  for (const table of copied.slice(first)) {
+    const { name } = table;
+    let key = table === copied[first] && position !== null ? position.key : [];
+    if (key.length === 0) await postgres.run((sql) => sql.unsafe(`TRUNCATE flagkeep.${name}`), batchMs);
+    for (const rows of readFile(client, table, key)) {
       const values = rows.map((row) => toValues(client, table, row));
       const columns = [
         ...table.columns,
         ...(table.hash === undefined ? [] : [[table.hash[0], "uuid"] as const]),
       ];
-      await postgres.transaction((t) => insertRows(t, table.name, columns, values), batchMs);
-      count += rows.length;
+      key = table.key.map((column) => String(rows.at(-1)![column]));
+      await postgres.transaction(async (t) => {
+        await insertRows(t, name, columns, values);
+        await record(t, { table: name, key });
+      }, batchMs);
+      onRows(rows.length);
     }
-    const there = await countRows(postgres, table.name);
-    if (there !== count) throw new RowsMismatchError(table.name, count, there);
+    const there = await countRows(postgres, name);
+    const { count } = client.query(`SELECT count(*) AS count FROM ${name}`).get() as { count: number };
+    if (there !== count) throw new RowsMismatchError(name, count, there);
   }
   const { last } = changeRange(people);
   await postgres.transaction(async (t) => {
@@ -160,6 +203,21 @@ export async function copyToRows(people: PeopleDb, postgres: Postgres): Promise<
     // What the event store lacks is copied again, unless it has everything up to here.
     await t`INSERT INTO flagkeep.person_change (change_id, project_id, is_cached_only) VALUES (${last + 1}, 0, true)`;
   });
+}
+
+/** Changes whenever a row does: every change of persons is numbered, and every step moves a cursor. */
+export async function rowsPosition(postgres: Postgres): Promise<string> {
+  const [row] = await postgres.run(
+    (sql) => sql`SELECT (SELECT max(change_id) FROM flagkeep.person_change)::text AS change,
+      (SELECT string_agg(last_seq::text, ' ' ORDER BY lane) FROM flagkeep.person_cursor) AS cursors`,
+  );
+  return `${row!.change} ${row!.cursors}`;
+}
+
+/** Deletes all rows. */
+export async function truncateRows(postgres: Postgres): Promise<void> {
+  const tables = [...copied.map(({ name }) => name), "person_change"].map((name) => `flagkeep.${name}`);
+  await postgres.run((sql) => sql.unsafe(`TRUNCATE ${tables.join(", ")}`), batchMs);
 }
 
 /** Copies all rows to a file whose tables of persons are empty. @throws {RowsMismatchError} @throws {PostgresUnreachableError} */
@@ -195,13 +253,75 @@ export async function copyFromRows(postgres: Postgres, { $client: client }: Peop
   client.run("INSERT INTO sqlite_sequence VALUES ('change', ?)", [row!.last]);
 }
 
-function* readFile(client: Database, { name, columns }: CopiedTable): Generator<Row[]> {
+/** Compares the counts and hash sums of each project. @throws {RowsMismatchError} @throws {PostgresUnreachableError} */
+export async function compareRows({ $client: client }: PeopleDb, postgres: Postgres): Promise<void> {
+  for (const table of copied) {
+    const { name, columns } = table;
+    const project = columns.some(([column]) => column === "project_id") ? "project_id" : "0";
+    const cells = columns.map(([column, type]) => {
+      const text =
+        type === "bytea"
+          ? `encode(${column}, 'hex')`
+          : type === "boolean"
+            ? `${column}::int::text`
+            : `${column}::text`;
+      return `coalesce(${text}, chr(30))`;
+    });
+    const sums = await postgres.run(
+      (sql) =>
+        sql.unsafe<{ project: number; rows: number; sum: string }[]>(
+          `SELECT ${project} AS project, count(*)::float8 AS rows, ${rowHashSql(`concat_ws(chr(31), ${cells.join(", ")})`)} AS sum
+           FROM flagkeep.${name} GROUP BY 1`,
+        ),
+      compareMs,
+    );
+    const there = new Map(sums.map(({ project: id, rows, sum }) => [id, { rows, sum: BigInt(sum) }]));
+    const here = new Map<number, RowSums>();
+    for (const rows of readFile(client, table, []))
+      for (const row of rows) {
+        const id = Number(row.project_id ?? 0);
+        here.set(id, addRowHashes(here.get(id) ?? noRows, rowHash(toText(client, table, row))));
+      }
+    for (const id of new Set([...here.keys(), ...there.keys()])) {
+      const inFile = here.get(id) ?? noRows;
+      const inPostgres = there.get(id) ?? noRows;
+      if (inFile.rows !== inPostgres.rows || inFile.sum !== inPostgres.sum)
+        throw new RowsMismatchError(`${name} of project ${id}`, inFile.rows, inPostgres.rows);
+    }
+  }
+}
+
+/** Equal to the columns in PostgreSQL, see `compareRows`. */
+function toText(client: Database, { name, columns }: CopiedTable, row: Row): string {
+  const cells = columns.map(([column]) => {
+    const value = row[column]!;
+    if (value === null) return "\u001e";
+    if (value instanceof Uint8Array) return Buffer.from(value).toString("hex");
+    if (name === "person" && column === "properties") return propertiesJson(client, value as string);
+    return String(value);
+  });
+  return cells.join("\u001f");
+}
+
+/** @param after the key of the last row that is not read; empty: none */
+function* readFile(
+  client: Database,
+  { name, columns, key }: CopiedTable,
+  after: readonly string[],
+): Generator<Row[]> {
+  const placeholders = key.map((column) =>
+    columns.some(([other, type]) => other === column && type !== "text") ? "CAST(? AS INTEGER)" : "?",
+  );
+  const where = after.length === 0 ? "" : `WHERE (${key.join(", ")}) > (${placeholders.join(", ")})`;
   // Hashes have 64 bits.
   const selected = columns.map(([column, type]) =>
     type === "bigint" ? `CAST(${column} AS TEXT) AS ${column}` : column,
   );
   let rows: Row[] = [];
-  for (const row of client.query<Row, []>(`SELECT ${selected.join(", ")} FROM ${name}`).iterate()) {
+  const query = client.query<Row, string[]>(
+    `SELECT ${selected.join(", ")} FROM ${name} ${where} ORDER BY ${key.map((column) => `${name}.${column}`).join(", ")}`,
+  );
+  for (const row of query.iterate(...after)) {
     rows.push(row);
     if (rows.length < rowsAtOnce) continue;
     yield rows;

@@ -1,0 +1,212 @@
+/**
+ * Converts the persons of a stopped cluster between replicas and rows. What is done is recorded in PostgreSQL and in a
+ * working file, so that an interrupted conversion continues; nodes start only when it has finished.
+ */
+
+import { mkdirSync, renameSync } from "node:fs";
+import { compactCommits } from "../cluster/commits.ts";
+import { Postgres, type Transaction } from "../cluster/connection.ts";
+import {
+  type Conversion,
+  ConversionPendingError,
+  type PersonsLayout,
+  readConversion,
+  readPersonsLayout,
+  recordConversion,
+} from "../cluster/layout.ts";
+import { assertNodesStopped, copyStore, isStoreSent } from "../cluster/migration.ts";
+import { deleteSqlite } from "../cluster/replica-file.ts";
+import { isReplica } from "../cluster/replica-marker.ts";
+import { migratePostgres } from "../cluster/schema.ts";
+import { StoreReplica } from "../cluster/store-replica.ts";
+import type { PostgresAddress } from "../lib/store-urls.ts";
+import { acquireStoresLock } from "../lock.ts";
+import { paths } from "../paths.ts";
+import { openPeople, peopleStore } from "../persons/open.ts";
+import {
+  compareRows,
+  copyFromRows,
+  copyToRows,
+  RowsMismatchError,
+  rowsPosition,
+  rowTables,
+  truncateRows,
+} from "../persons/postgres/copy.ts";
+import { assertNoLocalData } from "./local-data.ts";
+
+const connections = 2;
+/** Deleted replicated rows per transaction. */
+const deletedAtOnce = 20_000;
+const deleteMs = 60_000;
+
+export interface ConversionOptions {
+  /** Of a stopped node, or an empty folder. */
+  dataDir: string;
+  to: PersonsLayout;
+  onStep: (step: string) => void;
+  /** Receives the number of rows that were copied by this command. */
+  onRows: (count: number) => void;
+}
+
+/**
+ * @returns false if the cluster has the layout already
+ * @throws {ClusterMigrationError} a node is running @throws {ConversionPendingError} of a conversion to the other layout
+ * @throws {DirectoryInUseError} @throws {PostgresUnreachableError} the command can be retried
+ */
+export async function convertPersons(address: PostgresAddress, options: ConversionOptions): Promise<boolean> {
+  const { dataDir, to } = options;
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  assertNoLocalData(dataDir);
+  const lock = await acquireStoresLock(paths(dataDir), dataDir);
+  const postgres = new Postgres(address, { connections, name: "conversion" });
+  try {
+    await migratePostgres(postgres);
+    await assertNodesStopped(postgres);
+    const pending = await readConversion(postgres);
+    if (pending !== undefined && pending.to !== to) throw new ConversionPendingError(pending.to);
+    const layout = await readPersonsLayout(postgres);
+    if (layout === to && pending === undefined) return false;
+    if (layout !== to) await copyPersons(postgres, pending, options);
+    options.onStep("deleting the previous copy");
+    if (to === "rows") await deleteReplicated(postgres);
+    else await truncateRows(postgres);
+    await postgres.run((sql) => recordConversion(sql, undefined));
+    keepReplica(dataDir, to);
+    return true;
+  } finally {
+    await postgres.close();
+    lock.release();
+  }
+}
+
+/** Copies, compares and switches. */
+async function copyPersons(
+  postgres: Postgres,
+  pending: Conversion | undefined,
+  options: ConversionOptions,
+): Promise<void> {
+  const { to } = options;
+  const source = to === "rows" ? await readRevision(postgres) : await rowsPosition(postgres);
+  let conversion = pending;
+  if (conversion?.source !== source) {
+    conversion = { id: crypto.randomUUID(), to, source, position: null };
+    const started = conversion;
+    await postgres.run((sql) => recordConversion(sql, started));
+    // A node that started before it was recorded.
+    await assertNodesStopped(postgres).catch(async (error) => {
+      await postgres.run((sql) => recordConversion(sql, undefined));
+      throw error;
+    });
+  }
+  try {
+    if (to === "rows") await copyReplicaToRows(postgres, conversion, options);
+    else await copyRowsToReplicas(postgres, conversion, options);
+  } catch (error) {
+    const different = { ...conversion, source: "" };
+    if (error instanceof RowsMismatchError) await postgres.run((sql) => recordConversion(sql, different));
+    throw error;
+  }
+  await postgres.transaction(async (t) => {
+    await t`UPDATE flagkeep.layout SET persons = ${to}`;
+    // Replicas that have not seen the conversion are copied again.
+    await t`UPDATE flagkeep.store SET told_from = revision WHERE name = ${peopleStore.name}`;
+  });
+}
+
+async function copyReplicaToRows(
+  postgres: Postgres,
+  conversion: Conversion,
+  { dataDir, onStep, onRows }: ConversionOptions,
+): Promise<void> {
+  const { people: replica, peopleConversion } = paths(dataDir);
+  const path = isReplica(replica) ? replica : peopleConversion;
+  onStep("updating the replica");
+  await StoreReplica.prepare(path, peopleStore, postgres);
+  const people = openPeople(path);
+  try {
+    onStep("copying rows");
+    const record = (t: Transaction, position: Conversion["position"]) =>
+      recordConversion(t, { ...conversion, position });
+    await copyToRows(people, postgres, { position: conversion.position, record }, onRows);
+    onStep("comparing");
+    await compareRows(people, postgres);
+  } finally {
+    people.$client.close();
+  }
+}
+
+async function copyRowsToReplicas(
+  postgres: Postgres,
+  { id }: Conversion,
+  { dataDir, onStep, onRows }: ConversionOptions,
+): Promise<void> {
+  const { peopleConversion: path } = paths(dataDir);
+  if (!isStoreSent(path, id)) {
+    // Sent rows that were deleted since would stay.
+    await deleteReplicated(postgres);
+    await compactAll(postgres);
+    deleteSqlite(path);
+    onStep("reading rows");
+    await StoreReplica.prepare(path, peopleStore, postgres);
+  }
+  const people = openPeople(path);
+  try {
+    if (!isStoreSent(path, id)) await copyFromRows(postgres, people);
+    onStep("copying rows");
+    let last: number | undefined;
+    await copyStore(people.$client, peopleStore, postgres, {
+      id,
+      onProgress: (left) => {
+        if (last !== undefined) onRows(last - left);
+        last = left;
+      },
+    });
+    onStep("comparing");
+    await compareRows(people, postgres);
+  } finally {
+    people.$client.close();
+  }
+}
+
+/** Deletes the replicated rows of persons. */
+async function deleteReplicated(postgres: Postgres): Promise<void> {
+  await compactAll(postgres);
+  for (const table of rowTables) {
+    let deleted: number;
+    do {
+      const rows = await postgres.run(
+        (
+          sql,
+        ) => sql`DELETE FROM flagkeep.row WHERE store = ${peopleStore.name} AND tbl = ${table} AND key_hash IN
+          (SELECT key_hash FROM flagkeep.row WHERE store = ${peopleStore.name} AND tbl = ${table} LIMIT ${deletedAtOnce})`,
+        deleteMs,
+      );
+      deleted = rows.count;
+    } while (deleted > 0);
+  }
+}
+
+/** Commits are no longer needed for the event store, which gets all persons again. */
+async function compactAll(postgres: Postgres): Promise<void> {
+  await postgres.run(
+    (sql) => sql`UPDATE flagkeep.store SET mirrored = revision WHERE name = ${peopleStore.name}`,
+  );
+  await compactCommits(postgres, peopleStore.name);
+}
+
+async function readRevision(postgres: Postgres): Promise<string> {
+  const [row] = await postgres.run(
+    (sql) => sql`SELECT revision FROM flagkeep.store WHERE name = ${peopleStore.name}`,
+  );
+  return String(row!.revision);
+}
+
+/** Lets the node of the data directory start without copying all persons; removes the working file. */
+function keepReplica(dataDir: string, to: PersonsLayout): void {
+  const { people, peopleConversion } = paths(dataDir);
+  if (to === "replica" && isReplica(people) && isReplica(peopleConversion)) {
+    deleteSqlite(people);
+    renameSync(peopleConversion, people);
+  }
+  deleteSqlite(peopleConversion);
+}
