@@ -12,6 +12,7 @@ import type { EntryJson } from "../../journal/entry.ts";
 import { JournalUnavailableError } from "../../journal/lane-writer.ts";
 import { PreparedLines, preparedSize, writePrepared } from "../../journal/prepared-lines.ts";
 import { type Lane, lanes } from "../../journal/segment.ts";
+import type { BufferPool } from "../../lib/buffer-pool.ts";
 
 const sizeBytes = 4;
 const headBytes = 4 + 1 + 1 + 4 + 4;
@@ -28,6 +29,8 @@ export interface AppendRequest {
   readonly id: number;
   readonly lane: Lane;
   readonly lines: PreparedLines;
+  /** Releases the memory of the lines; call it when they are written or rejected. */
+  readonly release: () => void;
 }
 
 export interface AppendFrame {
@@ -63,52 +66,78 @@ export function appendFrame({ id, lane, entries, digits, requests }: AppendFrame
   return frame;
 }
 
-function parseAppend(frame: Buffer): AppendRequest {
+function parseAppend(frame: Buffer, release: () => void): AppendRequest {
   const count = frame.readUInt32LE(10);
   const sizes = new Array<number>(count);
   for (let index = 0; index < count; index++)
     sizes[index] = frame.readUInt32LE(headBytes + index * sizeBytes);
   const block = frame.subarray(headBytes + count * sizeBytes);
   const lines = new PreparedLines(block, sizes, frame.readUInt8(5), frame.readUInt32LE(6));
-  return { id: frame.readUInt32LE(0), lane: lanes[frame.readUInt8(4)]!, lines };
+  return { id: frame.readUInt32LE(0), lane: lanes[frame.readUInt8(4)]!, lines, release };
 }
 
-/** Assembles requests from the chunks of a connection. A request keeps its chunk in memory and is not copied. */
+const notPooled = () => undefined;
+
+/**
+ * Assembles requests from the chunks of a connection. A request within one chunk keeps the chunk in memory and is not
+ * copied. Others are copied into pooled memory: fresh memory takes more time than the copy.
+ */
 export class AppendReader {
-  private rest: Buffer = Buffer.alloc(0);
-  /** Chunks of a frame that is not complete. */
-  private parts: Buffer[] = [];
-  private partBytes = 0;
-  private wanted = 0;
+  /** The size of a frame that starts at the end of a chunk, as far as it is known. */
+  private readonly size = Buffer.alloc(sizeBytes);
+  private sizeLength = 0;
+  /** A frame that is not complete, without its size. */
+  private frame: Buffer | undefined;
+  private frameLength = 0;
+
+  constructor(private readonly buffers: BufferPool) {}
 
   /** Calls back with every complete request, in order. */
   take(chunk: Buffer, onRequest: (request: AppendRequest) => void): void {
-    if (this.wanted > 0) {
-      this.parts.push(chunk);
-      this.partBytes += chunk.length;
-      // Joined once: a large frame arrives in many chunks.
-      if (this.partBytes < this.wanted) return;
-      this.rest = Buffer.concat(this.parts);
-      this.parts = [];
-      this.wanted = 0;
-    } else {
-      this.rest = this.rest.length === 0 ? chunk : Buffer.concat([this.rest, chunk]);
-    }
-    let start = 0;
-    while (this.rest.length - start >= sizeBytes) {
-      const end = start + sizeBytes + this.rest.readUInt32LE(start);
-      if (end > this.rest.length) {
-        this.wanted = end - start;
-        break;
+    for (let at = 0; at < chunk.length; ) {
+      const whole = this.wholeFrame(chunk, at);
+      if (whole !== undefined) {
+        at += sizeBytes + whole.length;
+        onRequest(parseAppend(whole, notPooled));
+        continue;
       }
-      onRequest(parseAppend(this.rest.subarray(start + sizeBytes, end)));
-      start = end;
+      at += this.frame === undefined ? this.takeSize(chunk, at) : this.fill(this.frame, chunk, at);
+      const { frame } = this;
+      if (frame === undefined || this.frameLength < frame.length) continue;
+      this.frame = undefined;
+      onRequest(parseAppend(frame, () => this.buffers.recycle(frame)));
     }
-    this.rest = this.rest.subarray(start);
-    if (this.wanted === 0) return;
-    this.parts = [this.rest];
-    this.partBytes = this.rest.length;
-    this.rest = Buffer.alloc(0);
+  }
+
+  /** Releases the start of a frame, the rest of which will not arrive. */
+  discard(): void {
+    if (this.frame !== undefined) this.buffers.recycle(this.frame);
+    this.frame = undefined;
+  }
+
+  /** The frame that starts here, without its size, if the chunk has all of it. */
+  private wholeFrame(chunk: Buffer, at: number): Buffer | undefined {
+    if (this.frame !== undefined || this.sizeLength > 0 || chunk.length - at < sizeBytes) return undefined;
+    const start = at + sizeBytes;
+    const end = start + chunk.readUInt32LE(at);
+    return end > chunk.length ? undefined : chunk.subarray(start, end);
+  }
+
+  private takeSize(chunk: Buffer, at: number): number {
+    const length = chunk.copy(this.size, this.sizeLength, at);
+    this.sizeLength += length;
+    if (this.sizeLength === sizeBytes) {
+      this.frame = this.buffers.take(this.size.readUInt32LE(0));
+      this.frameLength = 0;
+      this.sizeLength = 0;
+    }
+    return length;
+  }
+
+  private fill(frame: Buffer, chunk: Buffer, at: number): number {
+    const length = chunk.copy(frame, this.frameLength, at);
+    this.frameLength += length;
+    return length;
   }
 }
 

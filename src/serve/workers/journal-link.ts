@@ -11,6 +11,7 @@ import type { PreparedSink } from "../../journal/journal.ts";
 import { JournalUnavailableError } from "../../journal/lane-writer.ts";
 import { digitCount } from "../../journal/prepared-lines.ts";
 import type { Lane } from "../../journal/segment.ts";
+import { BufferPool } from "../../lib/buffer-pool.ts";
 import { listenPrivately } from "../../rpc/server.ts";
 import { AppendReader, appendFrame, parseReply, replyBytes, replyFrame } from "./journal-frames.ts";
 
@@ -57,8 +58,12 @@ interface WorkerConnection {
   outgoing: Outgoing;
 }
 
+/** Limit of the memory that is retained for frames of all workers. */
+const retainedBytesMax = 8 * 1024 * 1024;
+
 /** Serves a journal to the workers. */
 export class JournalServer {
+  private readonly buffers = new BufferPool(retainedBytesMax);
   private listener: UnixSocketListener<WorkerConnection> | undefined;
 
   constructor(
@@ -73,8 +78,9 @@ export class JournalServer {
         unix: this.socketName,
         socket: {
           open: (socket) => {
-            socket.data = { reader: new AppendReader(), outgoing: new Outgoing(socket) };
+            socket.data = { reader: new AppendReader(this.buffers), outgoing: new Outgoing(socket) };
           },
+          close: (socket) => socket.data.reader.discard(),
           data: (socket, chunk) => this.take(socket, chunk),
           drain: (socket) => socket.data.outgoing.drained(),
         },
@@ -89,11 +95,12 @@ export class JournalServer {
   }
 
   private take({ data: { reader, outgoing } }: Socket<WorkerConnection>, chunk: Buffer): void {
-    reader.take(chunk, ({ id, lane, lines }) => {
-      this.journal.append(lane, lines).then(
-        (first) => outgoing.send(replyFrame(id, first)),
-        (error: Error) => outgoing.send(replyFrame(id, error)),
-      );
+    reader.take(chunk, ({ id, lane, lines, release }) => {
+      const answer = (result: number | Error) => {
+        release();
+        outgoing.send(replyFrame(id, result));
+      };
+      this.journal.append(lane, lines).then(answer, answer);
     });
   }
 }

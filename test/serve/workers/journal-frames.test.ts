@@ -6,6 +6,7 @@ import { type EntryJson, getLines } from "../../../src/journal/entry.ts";
 import { JournalUnavailableError } from "../../../src/journal/lane-writer.ts";
 import type { PreparedLines } from "../../../src/journal/prepared-lines.ts";
 import { type Lane, lanes } from "../../../src/journal/segment.ts";
+import { BufferPool } from "../../../src/lib/buffer-pool.ts";
 import {
   AppendReader,
   appendFrame,
@@ -26,6 +27,9 @@ const append = fc.record({
   requests: fc.integer({ min: 1, max: 20 }),
 });
 
+const MiB = 1024 * 1024;
+const newReader = (buffers = new BufferPool(MiB)) => new AppendReader(buffers);
+
 const asBytes = (value: EntryJson) => Buffer.from(value as string).toString("hex");
 
 /** The lines as the writer of the journal writes them. */
@@ -41,15 +45,23 @@ test("requests arrive whole and in order, however they are cut", () => {
     fc.property(
       fc.array(append, { minLength: 1, maxLength: 8 }),
       fc.infiniteStream(fc.integer({ min: 1, max: 400 })),
-      (appends, sizes) => {
+      fc.infiniteStream(fc.boolean()),
+      (appends, sizes, releases) => {
         const bytes = Buffer.concat(appends.map(appendFrame));
-        const reader = new AppendReader();
-        const read: unknown[] = [];
+        const reader = newReader();
+        const read: (() => unknown)[] = [];
         for (let at = 0; at < bytes.length; ) {
           const end = at + sizes.next().value;
-          reader.take(bytes.subarray(at, end), ({ id, lane, lines }) =>
-            read.push({ id, lane, requests: lines.requests, entries: lines.entries().map(asBytes) }),
-          );
+          reader.take(bytes.subarray(at, end), ({ id, lane, lines, release }) => {
+            const get = () => ({ id, lane, requests: lines.requests, entries: lines.entries().map(asBytes) });
+            // Released memory may be overwritten; other lines stay as they are until the end.
+            if (!releases.next().value) read.push(get);
+            else {
+              const now = get();
+              release();
+              read.push(() => now);
+            }
+          });
           at = end;
         }
         const sent = appends.map(({ id, lane, requests, entries }) => ({
@@ -58,10 +70,43 @@ test("requests arrive whole and in order, however they are cut", () => {
           requests,
           entries: entries.map(asBytes),
         }));
-        expect(read).toEqual(sent);
+        expect(read.map((get) => get())).toEqual(sent);
       },
     ),
   );
+});
+
+test("the memory of a frame is reused when it is released, or when its connection ends", () => {
+  const taken: Uint8Array[] = [];
+  class Counted extends BufferPool {
+    override take(bytes: number): Buffer {
+      const buffer = super.take(bytes);
+      taken.push(buffer);
+      return buffer;
+    }
+  }
+  const buffers = new Counted(2 * MiB);
+  const bytes = appendFrame({ id: 1, lane: "realtime", entries: ["a}"], digits: 1, requests: 1 });
+  const releases: (() => void)[] = [];
+  const send = (end: number) => {
+    const reader = newReader(buffers);
+    for (const part of [bytes.subarray(0, 2), bytes.subarray(2, 9), bytes.subarray(9, end)])
+      reader.take(part, ({ release }) => releases.push(release));
+    return reader;
+  };
+  send(bytes.length);
+  // Not released yet.
+  const unfinished = send(bytes.length - 1);
+  releases.pop()!();
+  unfinished.discard();
+  unfinished.discard();
+  send(bytes.length);
+  send(bytes.length);
+  const memory = taken.map(({ buffer }) => buffer);
+  expect(memory).toHaveLength(4);
+  expect(memory[1]).not.toBe(memory[0]);
+  expect(memory[3]).not.toBe(memory[2]);
+  expect(new Set(memory).size).toBe(2);
 });
 
 test("lines get their numbers, whether these have the expected digits or not", () => {
@@ -69,7 +114,7 @@ test("lines get their numbers, whether these have the expected digits or not", (
     fc.property(append, fc.integer({ min: 1, max: 2 ** 53 - 100 }), fc.boolean(), (sent, some, fits) => {
       const first = fits ? Math.max(1, some % 10 ** sent.digits) : some;
       let seen = 0;
-      new AppendReader().take(appendFrame(sent), ({ lines }) => {
+      newReader().take(appendFrame(sent), ({ lines }) => {
         seen += 1;
         expect(written(lines, first)).toBe(getLines(first, sent.entries).toString("hex"));
       });
@@ -78,22 +123,22 @@ test("lines get their numbers, whether these have the expected digits or not", (
   );
   // Nine and ten: the numbers of one append have different lengths.
   const frame = appendFrame({ id: 1, lane: "realtime", entries: ["a}", "b}"], digits: 1, requests: 1 });
-  new AppendReader().take(frame, ({ lines }) =>
+  newReader().take(frame, ({ lines }) =>
     expect(Buffer.from(written(lines, 9), "hex").toString()).toBe('{"seq":9,a}\n{"seq":10,b}\n'),
   );
 });
 
 test("a frame of 8 MiB in chunks of 64 KiB takes well under a second", () => {
-  const entries = [new Uint8Array(8 * 1024 * 1024)];
+  const entries = [new Uint8Array(8 * MiB)];
   const bytes = appendFrame({ id: 1, lane: "realtime", entries, digits: 5, requests: 1 });
-  const reader = new AppendReader();
+  const reader = newReader();
   let count = 0;
   const start = performance.now();
   for (let at = 0; at < bytes.length; at += 65_536)
     reader.take(bytes.subarray(at, at + 65_536), ({ lines }) => {
       count += lines.entries()[0]!.length;
     });
-  expect(count).toBe(8 * 1024 * 1024);
+  expect(count).toBe(8 * MiB);
   expect(performance.now() - start).toBeLessThan(1_000);
 });
 
