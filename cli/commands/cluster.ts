@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { Postgres } from "../../src/cluster/connection.ts";
-import { type PersonsLayout, readPersonsLayout } from "../../src/cluster/layout.ts";
+import { type PersonsLayout, readLayout } from "../../src/cluster/layout.ts";
 import {
   assertCluster,
   type ClusterState,
@@ -61,6 +61,23 @@ const State = strictObject({
   /** Null: loading is not paused. */
   loading_paused_until: nullable(DateTime),
   loading_held_back_by: nullable(HeldBackBy),
+  /** Empty if one node loads all events. */
+  partitions: Type.Array(
+    strictObject({
+      /** `project_id % 64` of its projects. */
+      partition: NonNegativeInt,
+      /** The node that loads it; null: none. */
+      node: nullable(Type.String()),
+      /** How often the node has changed. */
+      epoch: NonNegativeInt,
+      seconds_since_beat: nullable(NonNegativeInt),
+      /** Entries of the journal, of any partition, after its position in each lane. */
+      waiting_realtime: NonNegativeInt,
+      waiting_historical: NonNegativeInt,
+      /** The lane of a batch whose persons are stored, and possibly not all of its events. */
+      open_batch: nullable(Type.String()),
+    }),
+  ),
   lanes: Type.Array(
     strictObject({
       lane: Type.String(),
@@ -82,10 +99,30 @@ const State = strictObject({
   ),
 });
 
-function show(
-  { nodes, pausedUntil, heldBack, lanes, stores }: ClusterState,
-  { address, layout }: { address: string; layout: PersonsLayout },
-): void {
+/** One row per node; `--json` shows every partition. */
+function showPartitions(partitions: ClusterState["partitions"]): void {
+  if (partitions.length === 0) return;
+  const highest = (numbers: number[]) => String(Math.max(...numbers));
+  const rows = [...Map.groupBy(partitions, ({ node }) => node)].map(([node, held]) => {
+    const beat = held[0]!.secondsSinceBeat;
+    return [
+      String(held.length),
+      node ?? "NONE",
+      node === null || beat === null ? "" : `${beat} s`,
+      highest(held.map(({ waitingRealtime }) => waitingRealtime)),
+      highest(held.map(({ waitingHistorical }) => waitingHistorical)),
+      String(held.filter(({ openBatch }) => openBatch !== null).length),
+    ];
+  });
+  print();
+  printTable(
+    ["partitions", "loaded by", "beat", "waiting realtime", "waiting historical", "open batches"],
+    rows,
+  );
+}
+
+function show(state: ClusterState, { address, layout }: { address: string; layout: PersonsLayout }): void {
+  const { nodes, pausedUntil, heldBack, partitions, lanes, stores } = state;
   print(`PostgreSQL  ${address}`);
   print(`Persons     ${layout === "rows" ? "in PostgreSQL only" : "replicated to every node"}`);
   for (const { name, version, secondsSinceHeartbeat: seconds, isLoading } of nodes)
@@ -105,6 +142,7 @@ function show(
       formatBytes(lane.waitingBytes),
     ]),
   );
+  showPartitions(partitions);
   print();
   printTable(
     ["store", "commits", "compacted", "copied to ClickHouse"],
@@ -129,7 +167,7 @@ const status = withJson(command("status"), State, "print the state as JSON")
     run(async (options: { json?: true }) =>
       withCluster(options, async (postgres) => {
         const state = await readClusterState(postgres);
-        const layout = await readPersonsLayout(postgres);
+        const { persons: layout } = await readLayout(postgres);
         const address = redactPostgresUrl(postgres.address);
         if (!options.json) return show(state, { address, layout });
         printJson({
@@ -143,6 +181,15 @@ const status = withJson(command("status"), State, "print the state as JSON")
           })),
           loading_paused_until: state.pausedUntil?.toISOString() ?? null,
           loading_held_back_by: state.heldBack,
+          partitions: state.partitions.map((partition) => ({
+            partition: partition.id,
+            node: partition.node,
+            epoch: partition.epoch,
+            seconds_since_beat: partition.secondsSinceBeat,
+            waiting_realtime: partition.waitingRealtime,
+            waiting_historical: partition.waitingHistorical,
+            open_batch: partition.openBatch,
+          })),
           lanes: state.lanes.map(({ lane, lastSeq, waitingEntries, waitingBytes }) => ({
             lane,
             last_seq: lastSeq,

@@ -25,6 +25,7 @@ const clusterSettings = [
   "postgres-url",
   "postgres-password-file",
   "cluster-persons",
+  "cluster-loading",
 ] as const;
 
 export const migrateTo = withJson(

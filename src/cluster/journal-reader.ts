@@ -16,6 +16,8 @@ const checkIntervalMs = 100;
 /** Timeout of a read of many blocks. */
 const readMs = 30_000;
 const lineFeed = 0x0a;
+/** How every entry starts. */
+const projectStart = Buffer.from('"project_id":');
 
 export interface ReaderDeps {
   /** Accepts batches in order. */
@@ -23,6 +25,15 @@ export interface ReaderDeps {
   /** Bytes offered and not applied yet. */
   waitingBytes(lane: Lane): number;
   onFailure(error: unknown): void;
+}
+
+/** The part of the journal that one of several engines reads. */
+export interface EntryFilter {
+  includes(lane: Lane, projectId: number, seq: number): boolean;
+  /** Records that nothing up to a number is to be loaded. @returns false: a batch has to do that, in its turn */
+  skip(lane: Lane, last: number): boolean;
+  /** Reads one lane, up to a number; undefined: both, up to the safe number. */
+  readonly only?: { lane: Lane; last: number };
 }
 
 export class JournalReader {
@@ -37,6 +48,7 @@ export class JournalReader {
     private readonly postgres: Postgres,
     private readonly read: Record<Lane, number>,
     private readonly deps: ReaderDeps,
+    private readonly filter?: EntryFilter,
   ) {
     this.safeNumber = new SafeNumber(postgres);
   }
@@ -87,6 +99,11 @@ export class JournalReader {
 
   private async readAll(): Promise<void> {
     await this.rereadPartialBlock();
+    const { only } = this.filter ?? {};
+    if (only !== undefined) {
+      await this.readLane(only.lane, only.last);
+      return;
+    }
     const end = await this.safeNumber.read();
     // Realtime events acknowledged before historical ones are loaded first (contract, ingestion 9): read historical
     // blocks only if the realtime lane was read up to the same number.
@@ -97,9 +114,13 @@ export class JournalReader {
   private async readLane(lane: Lane, end: number): Promise<boolean> {
     while (this.read[lane] < end) {
       if (this.timer === undefined || this.deps.waitingBytes(lane) >= aheadBytesMax) return false;
-      const batch = await this.next(lane, end);
-      if (batch === undefined) break;
+      const next = await this.next(lane, end);
+      if (next === undefined) break;
+      // The last block of an open batch may end later; nothing else is loaded with it.
+      const isLimited = this.filter?.only !== undefined;
+      const batch = isLimited ? { ...next, last: Math.min(next.last, end) } : next;
       this.read[lane] = batch.last;
+      if (batch.bytes === 0 && this.filter?.skip(lane, batch.last) === true) continue;
       this.deps.offer([batch]);
     }
     return true;
@@ -134,9 +155,13 @@ export class JournalReader {
     const oldest = blocks[0];
     if (oldest === undefined) return undefined;
     const first = Number(oldest.first_seq);
-    const texts: Buffer[] = [];
-    for (const { first_seq, body } of blocks)
-      texts.push(numbered(Number(first_seq), Bun.zstdDecompressSync(body as Uint8Array) as Buffer));
+    const { filter } = this;
+    const isIncluded =
+      filter && ((entry: Buffer, seq: number) => filter.includes(lane, projectIdOf(entry), seq));
+    const texts = blocks.map(({ first_seq, body }) => {
+      const text = Bun.zstdDecompressSync(body as Uint8Array) as Buffer;
+      return numbered(Number(first_seq), text, isIncluded);
+    });
     const { first_seq, entries } = blocks.at(-1)!;
     const last = Number(first_seq) + entries - 1;
     const bytes = Buffer.concat(texts);
@@ -144,12 +169,38 @@ export class JournalReader {
   }
 }
 
-function numbered(first: number, text: Buffer): Buffer {
-  const entries: Buffer[] = [];
-  for (let start = 0; start < text.length; ) {
+/** @param isIncluded undefined: all */
+function numbered(
+  first: number,
+  text: Buffer,
+  isIncluded: ((entry: Buffer, seq: number) => boolean) | undefined,
+): Buffer {
+  const lines: Buffer[] = [];
+  let entries: Buffer[] = [];
+  let seq = first;
+  const endRun = () => {
+    if (entries.length > 0) lines.push(getLines(seq - entries.length, entries));
+    entries = [];
+  };
+  for (let start = 0; start < text.length; seq++) {
     const end = text.indexOf(lineFeed, start);
-    entries.push(text.subarray(start, end));
+    const entry = text.subarray(start, end);
+    if (isIncluded === undefined || isIncluded(entry, seq)) entries.push(entry);
+    else endRun();
     start = end + 1;
   }
-  return getLines(first, entries);
+  endRun();
+  return lines.length === 1 ? lines[0]! : Buffer.concat(lines);
+}
+
+/** 0 if the entry is unreadable, so that one engine reports it. */
+function projectIdOf(entry: Buffer): number {
+  let id = 0;
+  if (entry.indexOf(projectStart) !== 0) return id;
+  for (let at = projectStart.length; at < entry.length; at++) {
+    const digit = entry[at]! - 0x30;
+    if (digit < 0 || digit > 9) break;
+    id = id * 10 + digit;
+  }
+  return id;
 }

@@ -1,10 +1,38 @@
-/** Where a cluster stores persons: in a replica on every node, or as rows in PostgreSQL alone. */
+/** Where a cluster stores persons, in a replica on every node or as rows in PostgreSQL alone, and which engines load events. */
 
 import type { Sql } from "postgres";
 import { OperatorActionError } from "../lib/errors.ts";
 import type { Postgres, Transaction } from "./connection.ts";
 
 export type PersonsLayout = "replica" | "rows";
+
+/** `single`: the engine of one node loads events. `partitions`: all engines, each some projects. */
+export type LoadingLayout = "single" | "partitions";
+
+export interface Layout {
+  persons: PersonsLayout;
+  loading: LoadingLayout;
+}
+
+/** A cluster loads events in another way than the setting says. */
+class LoadingLayoutError extends OperatorActionError {
+  readonly code = "loading_layout";
+  override readonly hint =
+    "Remove --cluster-loading: it is for new clusters. `migrate-from-cluster` and `migrate-to-cluster` change an existing one.";
+  constructor(found: LoadingLayout, wanted: LoadingLayout) {
+    super(`The cluster's loading is "${found}", not "${wanted}".`);
+  }
+}
+
+/** Several engines can only change persons that are rows. */
+export class PartitionsNeedRowsError extends OperatorActionError {
+  readonly code = "partitions_need_rows";
+  override readonly hint =
+    "Use --cluster-persons rows. `migrate-from-cluster` and `migrate-to-cluster` change the loading of an existing cluster.";
+  constructor() {
+    super("Loading by partitions requires persons as rows.");
+  }
+}
 
 /** A cluster stores persons in another way than the setting says. */
 class PersonsLayoutError extends OperatorActionError {
@@ -63,27 +91,31 @@ export async function assertNoConversion(postgres: Postgres): Promise<void> {
 }
 
 /** @throws {PostgresUnreachableError} */
-export async function readPersonsLayout(postgres: Postgres): Promise<PersonsLayout> {
-  const [row] = await postgres.run((sql) => sql`SELECT persons FROM flagkeep.layout`);
-  return row!.persons;
+export async function readLayout(postgres: Postgres): Promise<Layout> {
+  const [row] = await postgres.run((sql) => sql<Layout[]>`SELECT persons, loading FROM flagkeep.layout`);
+  return row!;
 }
 
 /**
  * Chooses the layout of a new cluster, which has no store of persons yet.
- * @param wanted undefined: any @throws {PersonsLayoutError} @throws {PostgresUnreachableError}
+ * @param wanted undefined or null: any @throws {PersonsLayoutError} @throws {LoadingLayoutError}
+ * @throws {PartitionsNeedRowsError} @throws {PostgresUnreachableError}
  */
-export async function choosePersonsLayout(
+export async function chooseLayout(
   postgres: Postgres,
-  wanted: PersonsLayout | undefined,
-): Promise<PersonsLayout> {
-  if (wanted === undefined) return await readPersonsLayout(postgres);
+  wanted: { [Name in keyof Layout]?: Layout[Name] | null },
+): Promise<Layout> {
+  const { persons, loading } = wanted;
   const found = await postgres.transaction(async (t) => {
-    const [row] = await t`SELECT persons FROM flagkeep.layout FOR UPDATE`;
+    const [row] = await t<Layout[]>`SELECT persons, loading FROM flagkeep.layout FOR UPDATE`;
     const [store] = await t`SELECT 1 FROM flagkeep.store WHERE name = 'people'`;
-    if (store !== undefined) return row!.persons as PersonsLayout;
-    await t`UPDATE flagkeep.layout SET persons = ${wanted}`;
-    return wanted;
+    if (store !== undefined) return row!;
+    const chosen: Layout = { persons: persons ?? row!.persons, loading: loading ?? row!.loading };
+    if (chosen.loading === "partitions" && chosen.persons !== "rows") throw new PartitionsNeedRowsError();
+    await t`UPDATE flagkeep.layout SET persons = ${chosen.persons}, loading = ${chosen.loading}`;
+    return chosen;
   });
-  if (found !== wanted) throw new PersonsLayoutError(found, wanted);
+  if (found.persons !== (persons ?? found.persons)) throw new PersonsLayoutError(found.persons, persons!);
+  if (found.loading !== (loading ?? found.loading)) throw new LoadingLayoutError(found.loading, loading!);
   return found;
 }

@@ -8,7 +8,13 @@ import type { Sql } from "postgres";
 import { AppError } from "../lib/errors.ts";
 import type { Postgres, Transaction } from "./connection.ts";
 
-export interface Lease {
+/** What an engine must hold for its commits to count. */
+export interface CommitFence {
+  /** Fails the transaction if the lease is lost; otherwise no other engine acquires it before the transaction ends. @throws {LeaseLostError} */
+  assertHeld(t: Transaction): Promise<unknown>;
+}
+
+export interface Lease extends CommitFence {
   readonly epoch: number;
   /** The node whose engine loads events. */
   readonly node: string;
@@ -19,7 +25,7 @@ export interface Lease {
   renewedAt: ClockReading | undefined;
 }
 
-interface ClockReading {
+export interface ClockReading {
   monotonicMs: number;
   /** Continues while the machine is suspended, unlike the other. */
   wallMs: number;
@@ -39,10 +45,10 @@ export const renewEveryMs = 1_000;
 /** A candidate that has seen no renewal for this long takes over: clocks run at slightly different rates. */
 export const expiredMs = leaseMs + 500;
 
-const readClocks = (): ClockReading => ({ monotonicMs: performance.now(), wallMs: Date.now() });
+export const readClocks = (): ClockReading => ({ monotonicMs: performance.now(), wallMs: Date.now() });
 
 /** Until when no other node loads, by `performance.now`. */
-export function leaseEnd({ renewedAt }: Lease): number {
+export function leaseEnd({ renewedAt }: Pick<Lease, "renewedAt">): number {
   if (renewedAt === undefined) return Number.NEGATIVE_INFINITY;
   const now = readClocks();
   const passedMs = Math.max(now.monotonicMs - renewedAt.monotonicMs, now.wallMs - renewedAt.wallMs);
@@ -63,7 +69,16 @@ export async function acquireLease(
       SET epoch = epoch + 1, beat = beat + 1, beat_at = clock_timestamp(), front = ${node}, holder = ${holder}
       WHERE (holder IS NULL OR front = ${node}) AND paused_until < clock_timestamp() RETURNING epoch`,
   );
-  return row && { epoch: Number(row.epoch), node, holder, since: performance.now(), renewedAt };
+  if (row === undefined) return undefined;
+  const lease: Lease = {
+    epoch: Number(row.epoch),
+    node,
+    holder,
+    since: performance.now(),
+    renewedAt,
+    assertHeld: (t) => assertLeaseHeld(t, lease),
+  };
+  return lease;
 }
 
 /**
@@ -91,7 +106,7 @@ export async function releaseLease(postgres: Postgres, lease: Lease): Promise<vo
 /** Fails the transaction if the lease is lost; otherwise renews the lease. @throws {LeaseLostError} */
 export async function assertLeaseHeld(
   t: Transaction | Sql,
-  { epoch, holder }: Lease,
+  { epoch, holder }: Pick<Lease, "epoch" | "holder">,
 ): Promise<{ isPaused: boolean }> {
   const rows = await t`UPDATE flagkeep.lease SET beat = beat + 1, beat_at = clock_timestamp()
     WHERE epoch = ${epoch} AND holder = ${holder} RETURNING paused_until > clock_timestamp() AS paused`;
@@ -129,7 +144,7 @@ export class LeaseObserver {
   ) {}
 
   /** Call it regularly. @returns whether the lease was not renewed for so long that its holder has given up inserting */
-  isExpired({ epoch, beat, isHeld }: SeenLease): boolean {
+  isExpired({ epoch, beat, isHeld }: Omit<SeenLease, "isPaused">): boolean {
     if (!isHeld) return false;
     if (this.seen?.epoch !== epoch || this.seen.beat !== beat) this.seen = { epoch, beat, since: this.now() };
     return this.now() - this.seen.since >= this.afterMs;

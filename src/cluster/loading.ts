@@ -5,6 +5,7 @@ import { type PostgresAddress, redactPostgresUrl } from "../lib/store-urls.ts";
 import type { Postgres } from "./connection.ts";
 import { expiredMs, LeaseObserver, readLease, revokeLease } from "./lease.ts";
 import { nodeTimeoutMs } from "./nodes.ts";
+import { readPartitions, revokeLoader, type SeenLoader } from "./partitions.ts";
 import { type HeldBack, readHeldBack } from "./safe-number.ts";
 import { schemaVersion } from "./schema.ts";
 
@@ -27,18 +28,36 @@ class NoClusterError extends AppError {
   }
 }
 
-/** The loading node does not end its work. */
+/** Loading nodes do not end their work. */
 class LoadingGoesOnError extends AppError {
   readonly code = "loading_goes_on";
   override readonly hint = "See the log of that node. Loading stays paused until the given time.";
-  constructor(node: string) {
-    super(`Node ${node} still loads events after ${handOverMs / 1_000} s.`);
+  constructor(nodes: readonly string[]) {
+    super(`Node ${nodes.join(", ")} still loads events after ${handOverMs / 1_000} s.`);
   }
 }
 
-export interface Loading {
-  /** The node that loads, by PostgreSQL's clock: for display only. */
+/** A partition as displayed. */
+export interface PartitionLag {
+  id: number;
+  /** The name of the node whose engine loads it, by PostgreSQL's clock; null: none. */
   node: string | null;
+  epoch: number;
+  secondsSinceBeat: number | null;
+  /** Entries of the journal, of any partition, after its position. */
+  waitingRealtime: number;
+  waitingHistorical: number;
+  /** The lane of a batch whose persons are stored, and possibly not all of its events. */
+  openBatch: string | null;
+}
+
+export interface Loading {
+  /** The node with the lease, by PostgreSQL's clock: for display only. */
+  node: string | null;
+  /** Nodes whose engines load events. */
+  loadingNodes: readonly string[];
+  /** Empty if one engine loads everything. */
+  partitions: readonly PartitionLag[];
   pausedUntil: Date | null;
   heldBack: HeldBack | null;
 }
@@ -53,7 +72,50 @@ export async function readLoading(postgres: Postgres): Promise<Loading> {
         CASE WHEN paused_until > clock_timestamp() THEN paused_until END AS paused_until
       FROM flagkeep.lease`,
   );
-  return { node: row!.node, pausedUntil: row!.paused_until, heldBack: await readHeldBack(postgres) };
+  const partitions = await readPartitionLags(postgres);
+  const { node, paused_until: pausedUntil } = row!;
+  const loaders =
+    partitions.length === 0 ? [node].filter((id) => id !== null) : await readLoadingNodes(postgres);
+  return { node, loadingNodes: loaders, partitions, pausedUntil, heldBack: await readHeldBack(postgres) };
+}
+
+/** Partitions that no engine loads. */
+export const countUnheld = (partitions: readonly PartitionLag[]): number =>
+  partitions.filter(({ node }) => node === null).length;
+
+async function readLoadingNodes(postgres: Postgres): Promise<string[]> {
+  const rows = await postgres.run(
+    (sql) => sql`SELECT DISTINCT l.node FROM flagkeep.loader l JOIN flagkeep.partition p ON p.holder = l.id
+      WHERE l.beat_at > clock_timestamp() - ${expiredMs} * interval '1 millisecond'`,
+  );
+  return rows.map(({ node }) => node);
+}
+
+/** @returns nothing if one engine loads everything @throws {PostgresUnreachableError} */
+export async function readPartitionLags(postgres: Postgres): Promise<PartitionLag[]> {
+  // Most partitions have the same position.
+  const rows = await postgres.run(
+    (sql) => sql<PartitionLag[]>`
+      WITH place AS (SELECT id, least(applied_realtime, loaded_realtime) AS realtime,
+          least(applied_historical, loaded_historical) AS historical FROM flagkeep.partition),
+        behind AS (SELECT d.lane, d.seq, (SELECT coalesce(sum(entries), 0) FROM flagkeep.journal j
+            WHERE j.lane = d.lane AND j.first_seq > d.seq)::float8 AS entries
+          FROM (SELECT DISTINCT 'realtime' AS lane, realtime AS seq FROM place
+            UNION SELECT DISTINCT 'historical', historical FROM place) AS d)
+      SELECT p.id, p.epoch::float8 AS epoch,
+        CASE WHEN l.beat_at > clock_timestamp() - ${expiredMs} * interval '1 millisecond'
+          THEN coalesce(f.name, l.node::text) END AS node,
+        greatest(0, floor(extract(epoch FROM clock_timestamp() - l.beat_at)))::int AS "secondsSinceBeat",
+        r.entries AS "waitingRealtime", h.entries AS "waitingHistorical",
+        CASE WHEN loaded_realtime < applied_realtime THEN 'realtime'
+          WHEN loaded_historical < applied_historical THEN 'historical' END AS "openBatch"
+      FROM flagkeep.partition p JOIN place USING (id)
+        JOIN behind r ON r.lane = 'realtime' AND r.seq = place.realtime
+        JOIN behind h ON h.lane = 'historical' AND h.seq = place.historical
+        LEFT JOIN flagkeep.loader l ON l.id = p.holder LEFT JOIN flagkeep.front f ON f.id = l.node
+      WHERE (SELECT loading FROM flagkeep.layout) = 'partitions' ORDER BY p.id`,
+  );
+  return [...rows];
 }
 
 /**
@@ -68,21 +130,37 @@ export async function pauseLoading(postgres: Postgres, seconds: number): Promise
   );
   const end = performance.now() + handOverMs;
   const observer = new LeaseObserver(expiredMs + lateInsertMs);
+  const loaderObservers = new Map<string, LeaseObserver>();
   for (;;) {
     const lease = await readLease(postgres);
-    if (!lease.isHeld) return paused!.paused_until;
+    const loaders = await readHolders(postgres);
+    if (!lease.isHeld && loaders.length === 0) return paused!.paused_until;
     if (observer.isExpired(lease)) await revokeLease(postgres, lease);
-    else if (performance.now() > end) throw new LoadingGoesOnError(await readHolder(postgres));
+    for (const loader of loaders) {
+      const seen = loaderObservers.get(loader.id) ?? new LeaseObserver(expiredMs + lateInsertMs);
+      loaderObservers.set(loader.id, seen);
+      if (seen.isExpired({ epoch: "", beat: loader.beat, isHeld: true }))
+        await revokeLoader(postgres, loader);
+    }
+    if (performance.now() > end) throw new LoadingGoesOnError(await readHolderNames(postgres));
     await Bun.sleep(pollMs);
   }
 }
 
-async function readHolder(postgres: Postgres): Promise<string> {
-  const [row] = await postgres.run(
-    (sql) => sql`SELECT coalesce(f.name, l.front::text) AS node
-      FROM flagkeep.lease l LEFT JOIN flagkeep.front f ON f.id = l.front`,
+/** Engines that hold partitions. */
+async function readHolders(postgres: Postgres): Promise<SeenLoader[]> {
+  const { loaders, partitions } = await readPartitions(postgres);
+  return loaders.filter(({ id }) => partitions.some(({ holder }) => holder === id));
+}
+
+async function readHolderNames(postgres: Postgres): Promise<string[]> {
+  const rows = await postgres.run(
+    (sql) => sql`SELECT DISTINCT coalesce(f.name, h.node::text) AS node FROM (
+        SELECT front AS node FROM flagkeep.lease WHERE holder IS NOT NULL
+        UNION SELECT l.node FROM flagkeep.loader l JOIN flagkeep.partition p ON p.holder = l.id
+      ) AS h LEFT JOIN flagkeep.front f ON f.id = h.node ORDER BY 1`,
   );
-  return row!.node;
+  return rows.map(({ node }) => node);
 }
 
 /** @throws {PostgresUnreachableError} */
@@ -112,6 +190,8 @@ export interface ClusterState {
   nodes: { name: string; version: string; secondsSinceHeartbeat: number; isLoading: boolean }[];
   pausedUntil: Date | null;
   heldBack: HeldBack | null;
+  /** Empty if one engine loads everything. */
+  partitions: readonly PartitionLag[];
   lanes: { lane: string; lastSeq: number; waitingEntries: number; waitingBytes: number }[];
   /** Commits, and up to which one they are compacted and copied to ClickHouse. */
   stores: { name: string; revision: number; compacted: number; copied: number | null }[];
@@ -119,7 +199,7 @@ export interface ClusterState {
 
 /** @throws {PostgresUnreachableError} */
 export async function readClusterState(postgres: Postgres): Promise<ClusterState> {
-  const { node, pausedUntil, heldBack } = await readLoading(postgres);
+  const { loadingNodes, partitions, pausedUntil, heldBack } = await readLoading(postgres);
   const nodes = await postgres.run(
     (sql) => sql`SELECT id, name, version,
         greatest(0, floor(extract(epoch FROM clock_timestamp() - seen_at)))::int AS seconds
@@ -142,10 +222,11 @@ export async function readClusterState(postgres: Postgres): Promise<ClusterState
       name,
       version,
       secondsSinceHeartbeat: seconds,
-      isLoading: id === node,
+      isLoading: loadingNodes.includes(id),
     })),
     pausedUntil,
     heldBack,
+    partitions,
     lanes: found.map(({ lane, last, entries, bytes }) => ({
       lane,
       lastSeq: last,

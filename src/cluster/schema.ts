@@ -8,8 +8,17 @@ import pauseSql from "./migrations/003-pause.sql" with { type: "text" };
 import leaseBeatSql from "./migrations/004-lease-beat.sql" with { type: "text" };
 import blockSequenceSql from "./migrations/005-block-sequence.sql" with { type: "text" };
 import personsSql from "./migrations/006-persons.sql" with { type: "text" };
+import partitionsSql from "./migrations/007-partitions.sql" with { type: "text" };
 
-const migrations = [initialSql, changeTimeSql, pauseSql, leaseBeatSql, blockSequenceSql, personsSql];
+const migrations = [
+  initialSql,
+  changeTimeSql,
+  pauseSql,
+  leaseBeatSql,
+  blockSequenceSql,
+  personsSql,
+  partitionsSql,
+];
 /** Of this version. */
 export const schemaVersion = migrations.length;
 /** Advisory lock: other nodes wait for the migration. */

@@ -10,7 +10,7 @@ import { OperatorActionError } from "../lib/errors.ts";
 import { type Migration, migrate, NewerDataVersionError, openSqlite } from "../lib/sqlite.ts";
 import { compactCommits, pruneOld, type StoreName, sendCommit } from "./commits.ts";
 import { ChangeInProgressError, type Postgres, type Transaction } from "./connection.ts";
-import { assertLeaseHeld, type Lease } from "./lease.ts";
+import type { CommitFence } from "./lease.ts";
 import { deleteSqlite, ReplicaFile } from "./replica-file.ts";
 import { markAsReplica } from "./replica-marker.ts";
 import {
@@ -170,7 +170,7 @@ export class StoreReplica {
    */
   async change<Result>(
     run: (t: Transaction, now: Date) => Result | Promise<Result>,
-    lease?: Lease,
+    lease?: CommitFence,
     withinMs = commitMs,
     idleMs = idleMsMax,
   ): Promise<Result> {
@@ -194,7 +194,7 @@ export class StoreReplica {
    * the local rows of `write` alone. @throws {PostgresUnreachableError} it is unknown whether it was committed
    * @throws {LeaseLostError} @throws errors of `write`
    */
-  async commitWith(write: (t: Transaction) => Promise<void>, lease: Lease): Promise<void> {
+  async commitWith(write: (t: Transaction) => Promise<void>, lease: CommitFence): Promise<void> {
     const limits = { lease, end: performance.now() + commitMs, idleMs: idleMsMax, isAtomic: true };
     await this.tryChange(write, limits);
   }
@@ -211,7 +211,7 @@ export class StoreReplica {
     try {
       const work = async (t: Transaction, extend: () => void) => {
         const now = await this.lockStore(t, leftUntil(end));
-        if (lease !== undefined) await assertLeaseHeld(t, lease);
+        await lease?.assertHeld(t);
         // The lease holder's uncommitted rows are newer than those in PostgreSQL.
         const preserved = lease !== undefined ? "all" : this.isAmbiguous ? "none" : "others";
         const newest = await this.reader.migrate(t, preserved);
@@ -221,7 +221,7 @@ export class StoreReplica {
         if (isAtomic && "error" in result) throw result.error;
         sent = await this.send(t, { newest, rowsAtOnce, at: now }, extend);
         // The change may have taken longer than the lease.
-        if (lease !== undefined && sent !== undefined) await assertLeaseHeld(t, lease);
+        if (sent !== undefined) await lease?.assertHeld(t);
       };
       await this.postgres.transaction(work, leftUntil(end), idleMs);
       if (sent !== undefined) this.recordSent(sent);
@@ -363,7 +363,7 @@ interface Sent {
 }
 
 interface ChangeLimits {
-  lease: Lease | undefined;
+  lease: CommitFence | undefined;
   /** Deadline on the clock of `performance.now`. */
   end: number;
   idleMs: number;

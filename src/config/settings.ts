@@ -35,6 +35,12 @@ function parseLayout(value: string): "replica" | "rows" | null | undefined {
   return value === "replica" || value === "rows" ? value : undefined;
 }
 
+/** @returns null for the default; undefined if the value is invalid. */
+function parseLoading(value: string): "single" | "partitions" | null | undefined {
+  if (value === "") return null;
+  return value === "single" || value === "partitions" ? value : undefined;
+}
+
 /** Settings of `flagkeep serve` in display order. The key is the flag without `--`. */
 export const settings = {
   "data-dir": string("path", {
@@ -221,6 +227,10 @@ export const settings = {
   "cluster-persons": setting("layout", parseLayout, "replica or rows, or nothing for the default", {
     default: "",
     help: "How a new cluster stores persons: replica (a copy on every node) or rows (in PostgreSQL only; nodes cache them). Default: replica, or as the cluster does.",
+  }),
+  "cluster-loading": setting("layout", parseLoading, "single or partitions, or nothing for the default", {
+    default: "",
+    help: "Which nodes of a new cluster load events: single (one) or partitions (all, each some projects; requires --cluster-persons rows). Default: single, or as the cluster does.",
   }),
   "person-cache": bytes("1MiB", "64GiB", {
     default: "64MiB",

@@ -17,8 +17,9 @@ import type { MaterializedProperty } from "../events/duckdb/property-columns.ts"
 import { MaterializationPolicy, materializationRules } from "../events/materialized-columns.ts";
 import { StatementRejectedError } from "../events/query/errors.ts";
 import type { PropertyLocation } from "../events/sql-dialect.ts";
+import type { Lane } from "../journal/segment.ts";
 import type { ClickHouseAddress } from "../lib/store-urls.ts";
-import { ExternalEvents } from "../persons/external-events.ts";
+import { ExternalEvents, type LoadProgress } from "../persons/external-events.ts";
 import type { PeopleDb } from "../persons/open.ts";
 import { type PersonSource, sqlitePersonSource } from "../persons/replica-source.ts";
 import type { EventBackend, PersonCopies } from "./backend.ts";
@@ -43,6 +44,10 @@ export interface ClickHouseBackendOptions {
   isReader?: boolean;
   /** Persons to replicate; default: those of the person store. */
   persons?: PersonSource;
+  /** Of this engine, if several load events. */
+  progress?: LoadProgress;
+  /** If several engines load: per lane, the last number that one of them may have stored. */
+  loaded?: () => Promise<Record<Lane, number>>;
   /** For tests. */
   rules?: typeof materializationRules;
 }
@@ -81,8 +86,10 @@ export class ClickHouseBackend implements EventBackend {
   ) {
     const { isReader = false } = options;
     this.external = new ExternalEvents(people);
-    this.store = new ClickHouseStore(address, this.external, { isReader, settle: callbacks.settle });
-    this.events = new ClickHouseLoader(this.store, (reason) => callbacks.onAway(reason), callbacks.fence);
+    const { progress, loaded } = options;
+    const { settle, fence } = callbacks;
+    this.store = new ClickHouseStore(address, this.external, { isReader, settle, ...(loaded && { loaded }) });
+    this.events = new ClickHouseLoader(this.store, (reason) => callbacks.onAway(reason), fence, progress);
     const mirror = new ClickHousePersonReplica(this.store, options.persons ?? sqlitePersonSource(people));
     this.copies = isReader ? othersCopies(mirror) : (callbacks.around?.(mirror) ?? mirror);
     // Twice the limit: queries also wait for a slot.

@@ -1,15 +1,17 @@
 /**
  * The person store of a cluster, and the lease of the node whose engine loads events. The engine with the lease applies
  * the journal in PostgreSQL like on a single machine, but commits every change of its file to PostgreSQL before it
- * continues; commits fail once another engine has the lease.
+ * continues; commits fail once another engine has the lease. If all engines load partitions, the one with the lease
+ * coordinates: it replicates persons to the event store and deletes loaded blocks.
  */
 
 import { changeChannel, markMirrored } from "../cluster/commits.ts";
 import { Postgres, PostgresUnreachableError, type Transaction } from "../cluster/connection.ts";
-import { JournalReader, type ReaderDeps } from "../cluster/journal-reader.ts";
-import { type PersonsLayout, readPersonsLayout } from "../cluster/layout.ts";
+import { JournalReader } from "../cluster/journal-reader.ts";
+import { type Layout, readLayout } from "../cluster/layout.ts";
 import {
   acquireLease,
+  type CommitFence,
   type Lease,
   LeaseLostError,
   LeaseObserver,
@@ -21,11 +23,13 @@ import {
   renewLease,
   revokeLease,
 } from "../cluster/lease.ts";
+import { deleteLoadedBlocks, readHighestApplied, readLowestPosition } from "../cluster/partitions.ts";
 import { StoreReplica } from "../cluster/store-replica.ts";
 import type { InsertFence } from "../events/clickhouse/insert-fence.ts";
 import type { Lane } from "../journal/segment.ts";
 import { PeriodicTasks } from "../lib/concurrency.ts";
 import type { IdentityStep, IdentityStore } from "../persons/batch.ts";
+import { type LoadProgress, recordPositions } from "../persons/external-events.ts";
 import { type PeopleDb, peopleStore } from "../persons/open.ts";
 import type { PersonReader } from "../persons/person-reader.ts";
 import type { PersonWriter } from "../persons/person-writer.ts";
@@ -37,6 +41,7 @@ import type { PersonSource } from "../persons/replica-source.ts";
 import type { PeopleStore } from "../persons/store.ts";
 import type { PersonCopies } from "./backend.ts";
 import type { EngineStart } from "./messages.ts";
+import { PartitionedLoading, type PipelinePort } from "./partitioned-loading.ts";
 
 const connections = 4;
 /** Polling interval, which covers notifications missed while disconnected. */
@@ -49,6 +54,8 @@ const releaseMs = 500;
 const handOverMs = 20_000;
 /** How long after its deadline an insert may still be stored. */
 const lateInsertMs = 1_000;
+/** Timeout of deleting loaded blocks. */
+const deleteMs = 30_000;
 
 export interface ClusterPersonsCallbacks {
   onUnavailable(reason: PostgresUnreachableError | null): void;
@@ -59,12 +66,6 @@ export interface ClusterPersonsCallbacks {
   /** Loading is paused and the lease is released: this process should exit and restart as a follower. */
   onPaused(): void;
   onFatal(error: unknown): void;
-}
-
-/** The pipeline of a loading engine. */
-interface LoadingDeps extends Omit<ReaderDeps, "onFailure"> {
-  /** Resolves when everything that was offered is loaded. */
-  settle(): Promise<void>;
 }
 
 /** Persons as rows in PostgreSQL. */
@@ -84,6 +85,12 @@ export class SharedPeople {
     if (!(error instanceof PostgresUnreachableError)) this.callbacks.onFatal(error);
   });
   private mirrored = 0;
+  /** Set if all engines load. */
+  private partitions: PartitionedLoading | undefined;
+  private people: PeopleDb | undefined;
+  /** The positions of all partitions that were recorded last. */
+  private recorded = "";
+  private store: { people: PeopleStore; rows: RowStore } | undefined;
   /** Undefined if persons are in the replicas. */
   readonly rows: PersonRows | undefined;
 
@@ -91,10 +98,10 @@ export class SharedPeople {
     private readonly postgres: Postgres,
     private readonly copy: StoreReplica,
     private readonly lease: Lease | undefined,
-    layout: PersonsLayout,
+    layout: Layout,
     private readonly callbacks: ClusterPersonsCallbacks,
   ) {
-    if (layout === "rows") this.rows = this.openRows();
+    if (layout.persons === "rows") this.rows = this.openRows();
   }
 
   /** Applies other nodes' changes, and acquires the lease if it is free. @throws {OperatorActionError} */
@@ -112,9 +119,13 @@ export class SharedPeople {
     const holder = crypto.randomUUID();
     const lease = await postgres.untilDone(() => acquireLease(postgres, { node, holder }));
     await postgres.untilDone(() => copy.catchUp());
-    const layout = await postgres.untilDone(() => readPersonsLayout(postgres));
+    const layout = await postgres.untilDone(() => readLayout(postgres));
     const shared = new SharedPeople(postgres, copy, lease, layout, callbacks);
-    if (layout !== "rows" || lease === undefined) return shared;
+    if (layout.loading === "partitions") {
+      await shared.loadPartitions(people, node);
+      return shared;
+    }
+    if (layout.persons !== "rows" || lease === undefined) return shared;
     try {
       await postgres.untilDone(() => assertRowsCurrent(people, postgres));
     } catch (error) {
@@ -124,28 +135,79 @@ export class SharedPeople {
     return shared;
   }
 
+  private async loadPartitions(people: PeopleDb, node: string): Promise<void> {
+    const { postgres } = this;
+    this.people = people;
+    const callbacks = {
+      settle: () => this.settle(),
+      onChanged: () => {
+        this.store?.rows.reload();
+        this.store?.people.useShare(this.partitions!.share);
+      },
+      onFatal: (error: unknown) => this.callbacks.onFatal(error),
+    };
+    this.partitions = await postgres.untilDone(() => PartitionedLoading.open(postgres, node, callbacks));
+  }
+
   /** Whether this engine loads events. */
   get isLoader(): boolean {
+    return this.isCoordinator || this.partitions !== undefined;
+  }
+
+  /** Whether this engine replicates persons to the event store and migrates that. */
+  get isCoordinator(): boolean {
     return this.lease !== undefined;
+  }
+
+  /** How far this engine has loaded; undefined: the state in the store counts. */
+  get progress(): LoadProgress | undefined {
+    return this.partitions?.progress;
+  }
+
+  /** Per lane, the last number that any engine may have stored; undefined if one engine loads. */
+  get loaded(): (() => Promise<Record<Lane, number>>) | undefined {
+    return this.partitions && (() => this.postgres.untilDone(() => readHighestApplied(this.postgres)));
+  }
+
+  /** What this engine's commits require. */
+  private get commitFence(): CommitFence | undefined {
+    const { lease, partitions } = this;
+    if (partitions === undefined) return lease;
+    return {
+      assertHeld: async (t) => {
+        await partitions.lease.assertHeld(t);
+        await lease?.assertHeld(t);
+      },
+    };
   }
 
   /** Fences off the inserts of this engine once it has lost the lease; undefined if it does not load. */
   get fence(): InsertFence | undefined {
-    const { lease } = this;
+    const { lease, partitions } = this;
+    if (partitions !== undefined) return partitions.fence;
     // The previous node's last renewal was sent before this one acquired the lease.
     return lease && { until: () => leaseEnd(lease), previousEnd: lease.since + leaseMs + lateInsertMs };
   }
 
   /** Follows the loading node; or renews the lease and reads the journal from the stores' cursors. */
-  async start(deps: LoadingDeps, cursor: (lane: Lane) => number): Promise<void> {
-    const { lease } = this;
-    if (lease === undefined) {
+  async start(deps: PipelinePort, cursor: (lane: Lane) => number): Promise<void> {
+    const { lease, partitions } = this;
+    if (lease === undefined || partitions !== undefined) {
       await this.postgres.listen(changeChannel, (name) => {
         if (name === peopleStore.name) void this.copy.check();
       });
       this.chores.every(checkIntervalMs, () => this.copy.check());
+    }
+    partitions?.start(deps);
+    if (lease === undefined) {
       const observer = new LeaseObserver();
       this.chores.every(renewEveryMs, () => this.watchLease(observer));
+      return;
+    }
+    this.renew(lease, deps, cursor);
+    this.chores.every(tidyEveryMs, () => this.copy.tidy());
+    if (partitions !== undefined) {
+      this.chores.every(pruneEveryMs, () => this.forgetPartitions());
       return;
     }
     const from = { realtime: cursor("realtime"), historical: cursor("historical") };
@@ -156,6 +218,10 @@ export class SharedPeople {
       },
     });
     this.reader.start();
+    this.chores.every(pruneEveryMs, () => this.forget(cursor));
+  }
+
+  private renew(lease: Lease, deps: PipelinePort, cursor: (lane: Lane) => number): void {
     let isPaused = false;
     this.chores.every(renewEveryMs, async () => {
       isPaused = await renewLease(this.postgres, lease);
@@ -164,17 +230,19 @@ export class SharedPeople {
     this.chores.every(renewEveryMs, async () => {
       if (isPaused) await this.handOver(deps, cursor);
     });
-    this.chores.every(pruneEveryMs, () => this.forget(cursor));
-    this.chores.every(tidyEveryMs, () => this.copy.tidy());
   }
 
   /** The person store; each of its steps is committed to PostgreSQL. */
   around(identity: PeopleStore): IdentityStore {
-    const { postgres, lease } = this;
-    if (this.rows !== undefined && lease !== undefined) {
+    const { postgres, partitions, commitFence: fence } = this;
+    if (this.rows !== undefined && fence !== undefined) {
       const commit: RowStoreDeps["commit"] = (write) =>
-        postgres.untilDone(() => this.untilLost(() => this.copy.commitWith(write, lease)));
-      return new RowStore({ postgres, people: identity, commit });
+        postgres.untilDone(() => this.untilLost(() => this.copy.commitWith(write, fence)));
+      const cursor = partitions && { cursor: partitions.progress };
+      const rows = new RowStore({ postgres, people: identity, commit, ...cursor });
+      this.store = { people: identity, rows };
+      if (partitions !== undefined) identity.useShare(partitions.share);
+      return rows;
     }
     return {
       cursor: (lane) => identity.cursor(lane),
@@ -227,7 +295,21 @@ export class SharedPeople {
 
   /** Runs a change of the store and commits it. @throws {PostgresUnreachableError} @throws errors of `run` */
   async change<Result>(run: (t: Transaction) => Result | Promise<Result>): Promise<Result> {
-    return await this.untilLost(() => this.copy.change(run, this.lease));
+    return await this.untilLost(() => this.copy.change(run, this.commitFence));
+  }
+
+  /**
+   * Runs a periodic change of the small tables; skipped while PostgreSQL is unavailable. With several engines, new rows
+   * must be inserted after those of the others are known.
+   */
+  async changeIfAvailable<Result>(run: () => Result): Promise<Result | undefined> {
+    if (this.partitions === undefined) return run();
+    try {
+      return await this.change(run);
+    } catch (error) {
+      if (error instanceof PostgresUnreachableError) return undefined;
+      throw error;
+    }
   }
 
   private async untilLost<Result>(work: () => Promise<Result>): Promise<Result> {
@@ -260,31 +342,59 @@ export class SharedPeople {
   private async watchLease(observer: LeaseObserver): Promise<void> {
     const lease = await readLease(this.postgres);
     if (lease.isPaused) return;
-    if (!lease.isHeld || (observer.isExpired(lease) && (await revokeLease(this.postgres, lease))))
-      this.callbacks.onFree();
+    if (lease.isHeld && !(observer.isExpired(lease) && (await revokeLease(this.postgres, lease)))) return;
+    const { partitions, postgres } = this;
+    if (partitions !== undefined) {
+      // The next engine of this node continues it; engines of other nodes go on loading.
+      const { node, id: holder } = partitions.lease;
+      if ((await acquireLease(postgres, { node, holder })) === undefined) return;
+      await partitions.stop();
+      await this.settle();
+      await partitions.release({ isLoaded: true });
+    }
+    this.callbacks.onFree();
   }
 
   /** Loads what was read, and releases the lease. */
-  private async handOver({ settle }: LoadingDeps, cursor: (lane: Lane) => number): Promise<void> {
-    await this.reader?.stop();
-    const isLoaded = await Promise.race([settle().then(() => true), Bun.sleep(handOverMs).then(() => false)]);
+  private async handOver({ settle }: PipelinePort, cursor: (lane: Lane) => number): Promise<void> {
+    const end = async () => {
+      await this.reader?.stop();
+      await this.partitions?.stop();
+      await settle();
+      return true;
+    };
+    const isLoaded = await Promise.race([end(), Bun.sleep(handOverMs).then(() => false)]);
     // Otherwise an insert may be on its way: the lease is revoked when it can no longer be stored.
     if (isLoaded) await this.stop(cursor);
     else this.chores.stop();
     this.callbacks.onPaused();
   }
 
+  /** Stops reading the journal, so that the step in progress is the last one. */
+  async rest(): Promise<void> {
+    await this.partitions?.stop();
+  }
+
   /** Releases the lease; only `close` may follow. */
   async stop(cursor: (lane: Lane) => number): Promise<void> {
     this.chores.stop();
     await this.reader?.stop();
-    if (this.lease === undefined) return;
-    await this.forget(cursor).catch(() => undefined);
-    await this.release();
+    const { lease, partitions } = this;
+    if (partitions !== undefined) {
+      await this.change(() => undefined).catch(() => undefined);
+      await partitions.release({ isLoaded: true }).catch(() => undefined);
+    } else if (lease !== undefined) await this.forget(cursor).catch(() => undefined);
+    await this.releaseLease();
   }
 
-  /** Lets another node acquire the lease immediately. */
+  /** Lets another node acquire the lease and the partitions immediately: this process ends. */
   async release(): Promise<void> {
+    const released = this.partitions?.release({ isLoaded: false }).catch(() => undefined);
+    await this.releaseLease();
+    await Promise.race([released, Bun.sleep(releaseMs)]);
+  }
+
+  private async releaseLease(): Promise<void> {
     const { lease, postgres } = this;
     if (lease === undefined) return;
     await Promise.race([releaseLease(postgres, lease).catch(() => undefined), Bun.sleep(releaseMs)]);
@@ -292,6 +402,18 @@ export class SharedPeople {
 
   async close(): Promise<void> {
     await this.postgres.close();
+  }
+
+  /** Deletes blocks that all engines have loaded, and records the lowest positions for readers of the store. */
+  private async forgetPartitions(): Promise<void> {
+    const { realtime, historical } = await readLowestPosition(this.postgres);
+    const applied = { realtime: realtime.applied, historical: historical.applied };
+    const loaded = { realtime: realtime.loaded, historical: historical.loaded };
+    const lowest = JSON.stringify([applied, loaded]);
+    if (lowest === this.recorded) return;
+    await this.change(() => recordPositions(this.people!, applied, loaded));
+    await deleteLoadedBlocks(this.postgres, deleteMs);
+    this.recorded = lowest;
   }
 
   private async forget(cursor: (lane: Lane) => number): Promise<void> {

@@ -41,8 +41,10 @@ export async function openExternalStore(
       queryTimeoutMs: start.queryTimeoutMs,
       columnsMax: start.propertyColumnsMax,
       pinned: () => pinnedProperties(people.db),
-      isReader: shared?.isLoader === false,
+      isReader: shared?.isCoordinator === false,
       ...(shared?.rows === undefined ? {} : { persons: shared.rows.source }),
+      ...(shared?.progress === undefined ? {} : { progress: shared.progress }),
+      ...(shared?.loaded === undefined ? {} : { loaded: shared.loaded }),
     },
     {
       onAway: availabilityLogger("the events"),

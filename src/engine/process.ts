@@ -105,8 +105,9 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, fatalErr
       : await openExternalStore(start, start.eventsAt, fatalErrors);
   const { people, events, follow } = opened;
   const shared = "shared" in opened ? opened.shared : undefined;
-  /** In a cluster only one engine loads events. */
+  /** In a cluster, one engine loads events or all do, and one replicates persons. */
   const isLoader = shared === undefined || shared.isLoader;
+  const isCoordinator = shared === undefined || shared.isCoordinator;
   fatalErrors.use = "reading";
   let loadedAt = performance.now();
   const archive = new SegmentArchive(
@@ -185,15 +186,16 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, fatalErr
     if (!isLoader) return;
     // With a backlog the newest events are unknown, and a spike would be closed too early.
     if (pipeline.lag().realtime.segments > 0 || pause !== null) return;
-    await shared?.rows?.sweep(nowMicros());
-    const spikes = people.tick(nowMicros());
+    if (isCoordinator) await shared?.rows?.sweep(nowMicros());
+    const tick = () => people.tick(nowMicros());
+    const spikes = shared === undefined ? tick() : ((await shared.changeIfAvailable(tick)) ?? []);
     if (spikes.length > 0) report({ type: "spikes", spikes });
   });
   chores.every(mirrorIntervalMs, async () => {
     if (!isLoader) return;
     if (shared === undefined) void archive.tidy();
     if (pipeline.lag().realtime.segments > 0) return;
-    await follow();
+    if (isCoordinator) await follow();
     pipeline.tidy();
   });
   const eventStore =
@@ -238,7 +240,10 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, fatalErr
     {
       offer: (batches) => pipeline.offer(batches),
       waitingBytes: (lane) => pipeline.lag()[lane].bytes,
+      isIdle: () => pipeline.isIdle,
+      discard: () => pipeline.discard(),
       settle: () => pipeline.settle(),
+      reload: () => storeNames(() => register.reload()),
     },
     (lane) => pipeline.cursor(lane),
   );
@@ -360,6 +365,7 @@ function replaceEngine(reason: CancelReason): never {
 async function stop(engine: Engine, timeoutMs: number): Promise<void> {
   const { pipeline, people, server, eventStore, shared, chores } = engine;
   await eventStore.rest();
+  await shared?.rest();
   if (shared === undefined || shared.isLoader) await pipeline.drain(timeoutMs);
   await shared?.stop((lane) => pipeline.cursor(lane));
   await server.stop();

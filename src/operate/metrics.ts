@@ -7,6 +7,7 @@ import collectDefaultMetrics from "prom-client/lib/defaultMetrics.js";
 import Gauge from "prom-client/lib/gauge.js";
 import Registry from "prom-client/lib/registry.js";
 import { readLastBackup } from "../backup/last-backup.ts";
+import type { PartitionLag } from "../cluster/loading.ts";
 import { rejections } from "../engine/client.ts";
 import type { AppliedBatch } from "../engine/pipeline/pipeline.ts";
 import type { EngineSupervisor } from "../engine/supervisor.ts";
@@ -50,6 +51,8 @@ interface ClusterSources {
     readonly heldBackSeconds: number;
     /** Undefined if the node has all persons. */
     readonly persons: { readonly cacheUse: CacheUse; readonly feedAgeSeconds: number } | undefined;
+    readonly unheldPartitions: number;
+    readonly partitions: readonly PartitionLag[];
   };
 }
 
@@ -209,6 +212,21 @@ export class Metrics {
       "Age of a transaction in PostgreSQL that delays loading; 0 below 5 seconds.",
       (set) => set({}, node.heldBackSeconds),
       [],
+    );
+    this.gauge(
+      "flagkeep_unheld_partitions",
+      "Partitions that no node loads; 0 if one node loads everything.",
+      (set) => set({}, node.unheldPartitions),
+      [],
+    );
+    this.gauge(
+      "flagkeep_partition_lag_entries",
+      "Journal entries after the position of a partition, of any partition; absent if one node loads everything.",
+      (set) => {
+        for (const { id, waitingRealtime, waitingHistorical } of node.partitions)
+          set({ partition: String(id) }, waitingRealtime + waitingHistorical);
+      },
+      ["partition"],
     );
     if (node.persons !== undefined) this.addPersonCache(node.persons);
   }

@@ -154,6 +154,12 @@ export class DefinitionRecorder {
     })();
   }
 
+  /** Discards what is in memory: another engine may have recorded definitions. */
+  reload(): void {
+    this.store();
+    this.projects.clear();
+  }
+
   /**
    * Deletes the values of a project, because they may belong to a deleted person; later events restore those of others.
    */

@@ -3,7 +3,7 @@
  * in progress. It is written before each request, so that after a crash exactly the same request is repeated.
  */
 
-import type { Lane } from "../journal/segment.ts";
+import { type Lane, lanes } from "../journal/segment.ts";
 import { OperatorActionError } from "../lib/errors.ts";
 import type { PeopleDb } from "./open.ts";
 
@@ -11,9 +11,27 @@ import type { PeopleDb } from "./open.ts";
 export interface StartedLoad {
   lane: Lane;
   last: number;
+  /** Another engine has started it: its inserts may be on their way. */
+  isResumed?: boolean;
 }
 
-export class ExternalEvents {
+/** How far an engine has loaded events into an external store. */
+export interface LoadProgress {
+  /** Per lane, the last loaded number. */
+  readonly loaded: Readonly<Record<Lane, number>>;
+  readonly started: StartedLoad | undefined;
+  /** Distinguishes inserts of equal ranges by several engines; empty if there is one. */
+  readonly batchName: string;
+  /** Fixes the end of the next load. */
+  start(load: StartedLoad): void;
+  /** Records that the load up to `last` has finished. */
+  finish(lane: Lane, last: number): void;
+  /** Whether a stored event belongs to the load in progress. */
+  isUnfinished(event: { projectId: number; lane: Lane; seq: number }): boolean;
+}
+
+export class ExternalEvents implements LoadProgress {
+  readonly batchName = "";
   readonly loaded: Record<Lane, number> = { realtime: 0, historical: 0 };
   private under: StartedLoad | undefined;
 
@@ -61,7 +79,6 @@ export class ExternalEvents {
     return this.under;
   }
 
-  /** Fixes the end of the next load. */
   start({ lane, last }: StartedLoad): void {
     this.db.$client.run(
       `INSERT INTO outside_load VALUES (?1, ?2, ?3) ON CONFLICT (lane) DO UPDATE SET begun_seq = ?3`,
@@ -70,7 +87,6 @@ export class ExternalEvents {
     this.under = { lane, last };
   }
 
-  /** Records that the load up to `last` has finished. */
   finish(lane: Lane, last: number): void {
     this.db.$client.run(
       `INSERT INTO outside_load VALUES (?1, ?2, NULL) ON CONFLICT (lane) DO UPDATE SET seq = ?2, begun_seq = NULL`,
@@ -78,6 +94,10 @@ export class ExternalEvents {
     );
     this.loaded[lane] = last;
     this.under = undefined;
+  }
+
+  isUnfinished({ lane, seq }: { lane: Lane; seq: number }): boolean {
+    return this.under?.lane === lane && seq > this.loaded[lane] && seq <= this.under.last;
   }
 
   /** The last replicated change; 0 if none. */
@@ -99,6 +119,22 @@ export class ExternalEvents {
 export function loadedExternally(db: PeopleDb): Record<Lane, number> {
   const isKnown = db.$client.query("SELECT 1 FROM sqlite_master WHERE name = 'outside_load'").get() !== null;
   return isKnown ? new ExternalEvents(db).loaded : { realtime: 0, historical: 0 };
+}
+
+/** Records how far all events are applied and loaded, if that was stored elsewhere. */
+export function recordPositions(
+  { $client }: PeopleDb,
+  applied: Record<Lane, number>,
+  loaded: Record<Lane, number> = applied,
+): void {
+  for (const lane of lanes) {
+    $client.run("UPDATE lane_cursor SET seq = ?1 WHERE lane = ?2 AND seq < ?1", [applied[lane], lane]);
+    $client.run(
+      `INSERT INTO outside_load VALUES (?1, ?2, NULL) ON CONFLICT (lane) DO UPDATE SET seq = ?2, begun_seq = NULL
+       WHERE seq < ?2`,
+      [lane, loaded[lane]],
+    );
+  }
 }
 
 /** Whether the events of a data directory are in an external store. */

@@ -92,9 +92,9 @@ export class StepInput {
     this.warnings.length = this.deferredWarningsAt;
   }
 
-  /** Writes warnings and usage, in the step's transaction. */
-  write(db: PeopleDb): void {
-    recordWarnings(db, this.warnings);
+  /** Writes warnings and usage, in the step's transaction. @param idStep see `ProjectShare` */
+  write(db: PeopleDb, idStep?: number): void {
+    recordWarnings(db, this.warnings, idStep);
     this.usage.write(db);
   }
 

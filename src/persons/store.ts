@@ -34,6 +34,8 @@ export class PeopleStore implements IdentityStore {
   private housekeptMicros = 0;
   private readonly unusedLists: KeySetCollector;
   private isStepOpen = false;
+  /** Set if other engines load other projects. */
+  private share: ProjectShare | undefined;
   /** State of the last step, reusable because no other process writes persons. */
   private cachedState: CachedState | undefined;
 
@@ -58,10 +60,20 @@ export class PeopleStore implements IdentityStore {
     });
   }
 
-  /** Starts a step whose persons are stored elsewhere: usage, warnings, spikes and the cursor are stored here. */
-  startStep(lane: Lane): OpenStep {
+  /** Restricts the store to the projects that this engine loads; call it again whenever they change. */
+  useShare(share: ProjectShare): void {
+    this.share = share;
+    this.forgetCounts();
+  }
+
+  /**
+   * Starts a step whose persons are stored elsewhere: usage, warnings and spikes are stored here.
+   * @param cursor how far this engine has applied the lane, which is then stored elsewhere; default: the one stored here
+   */
+  startStep(lane: Lane, cursor?: number): OpenStep {
     this.isStepOpen = true;
-    const input = new StepInput(this.cursors[lane], (event) => {
+    const applied = cursor ?? this.cursors[lane];
+    const input = new StepInput(applied, (event) => {
       if (lane !== "realtime") return;
       const { projectId, receivedMicros, event: name, distinctId } = event;
       this.knownDetector().feed(projectId, receivedMicros, name, distinctId);
@@ -69,17 +81,18 @@ export class PeopleStore implements IdentityStore {
     return {
       input,
       commit: (lastSeq, write) => {
-        if (lastSeq <= this.cursors[lane]) {
+        if (lastSeq <= applied) {
           this.isStepOpen = false;
           return [];
         }
         const spikes = this.change(() => {
           write();
-          input.write(this.db);
-          this.db.update(laneCursor).set({ seq: lastSeq }).where(eq(laneCursor.lane, lane)).run();
-          return lane === "realtime" ? saveDetector(this.db, this.knownDetector()) : [];
+          input.write(this.db, this.share?.idStep);
+          if (cursor === undefined)
+            this.db.update(laneCursor).set({ seq: lastSeq }).where(eq(laneCursor.lane, lane)).run();
+          return lane === "realtime" ? this.saveDetector() : [];
         });
-        this.cursors[lane] = lastSeq;
+        if (cursor === undefined) this.cursors[lane] = lastSeq;
         this.isStepOpen = false;
         return spikes;
       },
@@ -124,15 +137,19 @@ export class PeopleStore implements IdentityStore {
         pruneWarnings(db, nowMicros - warningRetentionDays * microsPerDay);
         pruneSpikes(db, nowMicros - spikeRetentionDays * microsPerDay);
       }
-      return saveDetector(db, detector);
+      return this.saveDetector();
     });
     if (isHousekeepingDue) this.housekeptMicros = nowMicros;
     return signals;
   }
 
   private knownDetector(): SpikeDetector {
-    this.detector ??= restoreDetector(this.db, this.spikeSettings);
+    this.detector ??= restoreDetector(this.db, this.spikeSettings, this.share?.includes);
     return this.detector;
+  }
+
+  private saveDetector(): SpikeSignal[] {
+    return saveDetector(this.db, this.knownDetector(), this.share?.idStep);
   }
 
   /** Resets the detector to its stored state. */
@@ -148,6 +165,13 @@ export class PeopleStore implements IdentityStore {
       throw error;
     }
   }
+}
+
+/** The projects that one of several engines loads. */
+export interface ProjectShare {
+  includes(projectId: number): boolean;
+  /** New rows of a project get ids that are equal to the project's modulo this, so that engines never assign the same. */
+  readonly idStep: number;
 }
 
 interface CachedState {

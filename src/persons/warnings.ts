@@ -5,6 +5,7 @@ import { toJsonString } from "../lib/json/canonical.ts";
 import type { Warning } from "./identity/ingestion-warning.ts";
 import type { PeopleDb } from "./open.ts";
 import { ingestionWarning } from "./schema.ts";
+import { newSharedId } from "./shared-ids.ts";
 
 /** Maximum subjects per project, type and hour; the others share one row without a subject. */
 export const warningSubjectsMax = 100;
@@ -35,11 +36,11 @@ interface HourlyCount extends Omit<CountedWarning, "id"> {
   hour: number;
 }
 
-/** Adds warnings to the counts, in the caller's transaction. */
-export function recordWarnings(db: PeopleDb, warnings: readonly Warning[]): void {
+/** Adds warnings to the counts, in the caller's transaction. @param idStep see `ProjectShare` */
+export function recordWarnings(db: PeopleDb, warnings: readonly Warning[], idStep?: number): void {
   const add = db.$client.query(`
-    INSERT INTO ingestion_warning (project_id, hour, type, subject, details, first_at, last_at, count)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    INSERT INTO ingestion_warning (id, project_id, hour, type, subject, details, first_at, last_at, count)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (project_id, hour, type, subject) DO UPDATE SET count = count + excluded.count,
       first_at = min(first_at, excluded.first_at), last_at = max(last_at, excluded.last_at)`);
   for (const tallies of byHourAndType(warnings)) {
@@ -49,7 +50,18 @@ export function recordWarnings(db: PeopleDb, warnings: readonly Warning[]): void
       const subject = hasCapacity ? tally.subject : "";
       known.add(subject);
       const { projectId, hour, type, firstMicros, lastMicros, count } = tally;
-      add.run(projectId, hour, type, subject, formatDetails(tally.details), firstMicros, lastMicros, count);
+      const id = idStep === undefined ? null : newSharedId(db, "ingestion_warning", { projectId, idStep });
+      add.run(
+        id,
+        projectId,
+        hour,
+        type,
+        subject,
+        formatDetails(tally.details),
+        firstMicros,
+        lastMicros,
+        count,
+      );
     }
   }
 }

@@ -4,7 +4,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { metadataStore } from "../accounts/db.ts";
 import { openMetadata } from "../accounts/metadata.ts";
 import { Postgres } from "../cluster/connection.ts";
-import { choosePersonsLayout, readPersonsLayout } from "../cluster/layout.ts";
+import { chooseLayout, readLayout } from "../cluster/layout.ts";
 import {
   assertIdle,
   ClusterMigrationError,
@@ -16,6 +16,7 @@ import {
   startMigration,
 } from "../cluster/migration.ts";
 import { sharedSecret } from "../cluster/nodes.ts";
+import { readHighestApplied } from "../cluster/partitions.ts";
 import { isReplica } from "../cluster/replica-marker.ts";
 import { migratePostgres } from "../cluster/schema.ts";
 import { StoreReplica } from "../cluster/store-replica.ts";
@@ -26,7 +27,7 @@ import { openSqlite } from "../lib/sqlite.ts";
 import type { PostgresAddress } from "../lib/store-urls.ts";
 import { acquireStoresLock } from "../lock.ts";
 import { paths } from "../paths.ts";
-import { hasExternalEvents } from "../persons/external-events.ts";
+import { hasExternalEvents, recordPositions } from "../persons/external-events.ts";
 import { openPeople, peopleStore } from "../persons/open.ts";
 import { copyFromRows, copyToRows, rowTables } from "../persons/postgres/copy.ts";
 import { laneCursors } from "../persons/reader.ts";
@@ -74,8 +75,8 @@ export async function migrateToCluster(
       const id = people.$client.query<{ id: string }, []>("SELECT id FROM outside_store").get()!.id;
       await migratePostgres(postgres);
       await startMigration(postgres, id);
-      const isInRows =
-        (await choosePersonsLayout(postgres, config["cluster-persons"] ?? undefined)) === "rows";
+      const chosen = { persons: config["cluster-persons"], loading: config["cluster-loading"] };
+      const isInRows = (await chooseLayout(postgres, chosen)).persons === "rows";
       if (isInRows) await copyToRows(people, postgres);
       // Metadata is marked as a replica last: its marker is what identifies the directory as a node's.
       const persons = await copyStore(people.$client, peopleStore, postgres, {
@@ -138,9 +139,16 @@ async function bringInto(dataDir: string, postgres: Postgres): Promise<void> {
   const storePaths = paths(dataDir);
   try {
     await StoreReplica.prepare(storePaths.people, peopleStore, postgres);
-    if ((await readPersonsLayout(postgres)) === "rows") {
+    const { persons, loading } = await readLayout(postgres);
+    if (persons === "rows") {
       const people = openPeople(storePaths.people);
-      await copyFromRows(postgres, people).finally(() => people.$client.close());
+      try {
+        await copyFromRows(postgres, people);
+        // Nothing waits: all partitions are at the end.
+        if (loading === "partitions") recordPositions(people, await readHighestApplied(postgres));
+      } finally {
+        people.$client.close();
+      }
     }
     await StoreReplica.prepare(storePaths.metadata, metadataStore, postgres);
     writePayloadKey(

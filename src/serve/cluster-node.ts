@@ -11,8 +11,8 @@ import type { Metadata } from "../accounts/metadata.ts";
 import { changeChannel } from "../cluster/commits.ts";
 import { Postgres, type PostgresUnreachableError } from "../cluster/connection.ts";
 import { PostgresJournal, type PostgresJournalOptions } from "../cluster/journal.ts";
-import { choosePersonsLayout, type PersonsLayout } from "../cluster/layout.ts";
-import { type Loading, readLoading } from "../cluster/loading.ts";
+import { chooseLayout, type PersonsLayout } from "../cluster/layout.ts";
+import { countUnheld, type Loading, type PartitionLag, readLoading } from "../cluster/loading.ts";
 import { assertNodesMayStart } from "../cluster/migration.ts";
 import {
   heartbeatMs,
@@ -61,8 +61,14 @@ export class ClusterNode implements SharedState {
   private readonly node: NodeInfo;
   private copy: StoreReplica | undefined;
   private living: NodeInfo[];
-  private loading: Loading = { node: null, pausedUntil: null, heldBack: null };
-  /** When a node last loaded events or loading was paused. */
+  private loading: Loading = {
+    node: null,
+    loadingNodes: [],
+    partitions: [],
+    pausedUntil: null,
+    heldBack: null,
+  };
+  /** When nodes last loaded all events or loading was paused. */
   private loadedAt = performance.now();
   private loggedAt = Number.NEGATIVE_INFINITY;
   private problem: PostgresUnreachableError | null = null;
@@ -125,7 +131,8 @@ export class ClusterNode implements SharedState {
     await postgres.untilDone(async () => {
       await migratePostgres(postgres);
       await assertNodesMayStart(postgres);
-      layout = await choosePersonsLayout(postgres, config["cluster-persons"] ?? undefined);
+      const chosen = { persons: config["cluster-persons"], loading: config["cluster-loading"] };
+      layout = (await chooseLayout(postgres, chosen)).persons;
       const copying = (store: string) => ({
         onCopying: (progress: CopyProgress) =>
           log.info(`copying the ${store} store: ${describeProgress(progress)}`),
@@ -207,14 +214,24 @@ export class ClusterNode implements SharedState {
     return this.copy?.copying;
   }
 
-  /** Whether this node's engine loads events. */
+  /** Whether this node's engine has the lease: background work that only one node does is done here. */
   get isLoader(): boolean {
     return this.loading.node === this.id;
   }
 
   /** Whether any node loads events. */
   get isLoaded(): boolean {
-    return this.loading.node !== null;
+    return this.loading.loadingNodes.length > 0;
+  }
+
+  /** Empty if one engine loads everything. */
+  get partitions(): readonly PartitionLag[] {
+    return this.loading.partitions;
+  }
+
+  /** Partitions that no node loads. */
+  get unheldPartitions(): number {
+    return countUnheld(this.partitions);
   }
 
   get isPaused(): boolean {
@@ -234,7 +251,10 @@ export class ClusterNode implements SharedState {
     const feedSeconds = Math.floor(this.persons?.feedAgeSeconds ?? 0);
     if (feedSeconds >= feedSecondsMax) return [`Changes of persons have not been read for ${feedSeconds} s.`];
     const seconds = Math.floor((performance.now() - this.loadedAt) / 1_000);
-    return seconds < unloadedSecondsMax ? [] : [`No node has loaded events for ${seconds} s.`];
+    if (seconds < unloadedSecondsMax) return [];
+    const { unheldPartitions: unheld, partitions } = this;
+    if (!this.isLoaded || unheld === 0) return [`No node has loaded events for ${seconds} s.`];
+    return [`No node has loaded ${unheld} of ${partitions.length} partitions for ${seconds} s.`];
   }
 
   status(): NonNullable<Status["shared"]> {
@@ -259,7 +279,7 @@ export class ClusterNode implements SharedState {
         name,
         version: its,
         is_this: id === this.id,
-        loads_events: id === this.loading.node,
+        loads_events: this.loading.loadingNodes.includes(id),
       })),
     };
   }
@@ -282,7 +302,8 @@ export class ClusterNode implements SharedState {
     this.living = await sendHeartbeat(this.postgres, this.node);
     if (before.some(({ id }) => !this.living.some((node) => node.id === id))) this.onNodeStopped();
     this.loading = await readLoading(this.postgres);
-    if (this.isLoaded || this.isPaused) this.loadedAt = performance.now();
+    const isWhole = this.isLoaded && this.unheldPartitions === 0;
+    if (isWhole || this.isPaused) this.loadedAt = performance.now();
     const [warning] = this.warnings;
     if (warning === undefined || performance.now() - this.loggedAt < logEveryMs) return;
     this.loggedAt = performance.now();

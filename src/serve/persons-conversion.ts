@@ -9,9 +9,10 @@ import { Postgres, type Transaction } from "../cluster/connection.ts";
 import {
   type Conversion,
   ConversionPendingError,
+  PartitionsNeedRowsError,
   type PersonsLayout,
   readConversion,
-  readPersonsLayout,
+  readLayout,
   recordConversion,
 } from "../cluster/layout.ts";
 import { assertNodesStopped, copyStore, isStoreSent } from "../cluster/migration.ts";
@@ -51,6 +52,7 @@ export interface ConversionOptions {
 /**
  * @returns false if the cluster has the layout already
  * @throws {ClusterMigrationError} a node is running @throws {ConversionPendingError} of a conversion to the other layout
+ * @throws {PartitionsNeedRowsError}
  * @throws {DirectoryInUseError} @throws {PostgresUnreachableError} the command can be retried
  */
 export async function convertPersons(address: PostgresAddress, options: ConversionOptions): Promise<boolean> {
@@ -64,7 +66,8 @@ export async function convertPersons(address: PostgresAddress, options: Conversi
     await assertNodesStopped(postgres);
     const pending = await readConversion(postgres);
     if (pending !== undefined && pending.to !== to) throw new ConversionPendingError(pending.to);
-    const layout = await readPersonsLayout(postgres);
+    const { persons: layout, loading } = await readLayout(postgres);
+    if (loading === "partitions" && to !== "rows") throw new PartitionsNeedRowsError();
     if (layout === to && pending === undefined) return false;
     if (layout !== to) await copyPersons(postgres, pending, options);
     options.onStep("deleting the previous copy");

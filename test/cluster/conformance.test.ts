@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { Postgres } from "../../src/cluster/connection.ts";
 import { PostgresJournal } from "../../src/cluster/journal.ts";
 import { JournalReader } from "../../src/cluster/journal-reader.ts";
-import { choosePersonsLayout, type PersonsLayout } from "../../src/cluster/layout.ts";
+import { chooseLayout, type PersonsLayout } from "../../src/cluster/layout.ts";
 import { migratePostgres } from "../../src/cluster/schema.ts";
 import { StoreReplica } from "../../src/cluster/store-replica.ts";
 import { SharedPeople } from "../../src/engine/cluster-persons.ts";
@@ -97,7 +97,7 @@ async function peopleOn(
   postgres: Postgres,
   layout: PersonsLayout = "replica",
 ): Promise<IdentityStoreUnderTest> {
-  await choosePersonsLayout(postgres, layout);
+  await chooseLayout(postgres, { persons: layout });
   const folder = temporaryFolder();
   const path = join(folder, "people.sqlite");
   await StoreReplica.prepare(path, peopleStore, postgres);

@@ -23,13 +23,18 @@ function putPersonsBack(path: string, before: string): void {
   file.run("DELETE FROM copy_changed");
 }
 
-test.each(["replica", "rows"])(
-  "a data directory is migrated to %s, served by nodes, and migrated back",
-  async (layout) => {
+test.each([
+  ["replica", "single"],
+  ["rows", "single"],
+  ["rows", "partitions"],
+])(
+  "a data directory is migrated to %s with loading %s, served by nodes, and migrated back",
+  async (layout, loading) => {
     await using cluster = await TestCluster.prepare();
     const directory = await initializedDirectory();
     const { dataDir } = directory;
-    const to = ["migrate-to", "--data-dir", dataDir, ...cluster.settings, "--cluster-persons", layout];
+    const layouts = ["--cluster-persons", layout, "--cluster-loading", loading];
+    const to = ["migrate-to", "--data-dir", dataDir, ...cluster.settings, ...layouts];
     await using alone = await ServerProcess.start({ directory });
     const created = await alone.api(flagsPath, {
       method: "POST",

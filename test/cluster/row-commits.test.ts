@@ -8,7 +8,7 @@ import {
   PostgresUnreachableError,
   type Transaction,
 } from "../../src/cluster/connection.ts";
-import { choosePersonsLayout } from "../../src/cluster/layout.ts";
+import { chooseLayout } from "../../src/cluster/layout.ts";
 import { acquireLease, type Lease, releaseLease } from "../../src/cluster/lease.ts";
 import { migratePostgres } from "../../src/cluster/schema.ts";
 import { StoreReplica } from "../../src/cluster/store-replica.ts";
@@ -40,7 +40,7 @@ async function connect(): Promise<Postgres> {
   const address = parsePostgresUrl(await server.create(`commits_${databases}`))!;
   const postgres = new Postgres(address, { connections: 4, name: "test" });
   await migratePostgres(postgres);
-  await choosePersonsLayout(postgres, "rows");
+  await chooseLayout(postgres, { persons: "rows" });
   return postgres;
 }
 

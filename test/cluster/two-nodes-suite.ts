@@ -8,9 +8,9 @@ import { canRunCluster, startBalancer, TestCluster, testWithCluster } from "../s
 import { type ServerProcess, until } from "../support/server.ts";
 import { expectWithin } from "../support/times.ts";
 
-/** @param layout how persons are stored */
-export function twoNodes(layout: "replica" | "rows"): void {
-  const test = testWithCluster(`two nodes, persons as ${layout}`);
+/** @param layout how persons are stored @param loading which nodes load events */
+export function twoNodes(layout: "replica" | "rows", loading: "single" | "partitions" = "single"): void {
+  const test = testWithCluster(`two nodes, persons as ${layout}, loading ${loading}`);
   const flagsPath = "/api/projects/1/feature_flags/";
 
   let cluster: TestCluster;
@@ -18,7 +18,9 @@ export function twoNodes(layout: "replica" | "rows"): void {
   let other: ServerProcess;
   beforeAll(async () => {
     if (!canRunCluster) return;
-    cluster = await TestCluster.start(2, { args: ["--cluster-persons", layout] });
+    cluster = await TestCluster.start(2, {
+      args: ["--cluster-persons", layout, "--cluster-loading", loading],
+    });
     [one, other] = cluster.nodes as [ServerProcess, ServerProcess];
   }, 60_000);
   afterAll(() => cluster?.[Symbol.asyncDispose]());

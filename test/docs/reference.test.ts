@@ -119,7 +119,7 @@ const settingGroups: readonly (readonly [heading: string, prefixes: readonly str
   ["Logs, metrics and traces", ["log-", "metrics", "traces-", "spike-", "rollback-", "webhook-"]],
   [
     "ClickHouse and PostgreSQL",
-    ["events-url", "events-password-file", "postgres-", "cluster-persons", "person-cache"],
+    ["events-url", "events-password-file", "postgres-", "cluster-persons", "cluster-loading", "person-cache"],
   ],
 ];
 

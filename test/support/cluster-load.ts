@@ -22,6 +22,12 @@ interface LoadEvent {
   text: string;
 }
 
+interface Sender {
+  name: string;
+  /** Of its project. */
+  token: string;
+}
+
 export class ClusterLoad {
   /** What the senders know, in the order in which they came to know it. */
   readonly log: Sent[] = [];
@@ -32,11 +38,19 @@ export class ClusterLoad {
   constructor(
     private readonly cluster: TestCluster,
     private readonly random: () => number,
-    { senders = 4, historical = 2 } = {},
+    {
+      senders = 4,
+      historical = 2,
+      /** Keys of the projects of the senders, in turn. */
+      tokens = [cluster.initialized.project.api_key] as readonly string[],
+    } = {},
   ) {
     this.senders = Array.from({ length: senders + historical }, (_, index) =>
       this.send(
-        `sender-${cluster.initialized.project.api_key.length}-${index}-${Bun.randomUUIDv7()}`,
+        {
+          name: `sender-${cluster.initialized.project.api_key.length}-${index}-${Bun.randomUUIDv7()}`,
+          token: tokens[index % tokens.length]!,
+        },
         index >= senders,
       ),
     );
@@ -61,7 +75,7 @@ export class ClusterLoad {
     await Promise.all(this.senders);
   }
 
-  private async send(sender: string, historical: boolean): Promise<void> {
+  private async send(sender: Sender, historical: boolean): Promise<void> {
     for (let number = 0; !this.isOver; ) {
       const events = Array.from({ length: 1 + Math.floor(this.random() * batchMax) }, (): LoadEvent => {
         number += 1;
@@ -78,7 +92,7 @@ export class ClusterLoad {
           : await this.deliver(sender, events, historical);
       if (chance > 1 - shareTwice) await this.deliver(sender, events, historical);
       this.log.push({
-        sender,
+        sender: sender.name,
         historical,
         outcome: isAcknowledged ? "acknowledged" : "unknown",
         events: events.map(({ id, number: its, text }) => ({ id, number: its, digest: getDigest(text) })),
@@ -88,9 +102,13 @@ export class ClusterLoad {
   }
 
   /** Tries one node after the other, as SDKs behind a balancer do. @returns whether one of them has taken it */
-  private async deliver(sender: string, events: readonly LoadEvent[], historical: boolean): Promise<boolean> {
+  private async deliver(
+    { name: sender, token }: Sender,
+    events: readonly LoadEvent[],
+    historical: boolean,
+  ): Promise<boolean> {
     const body = JSON.stringify({
-      api_key: this.cluster.initialized.project.api_key,
+      api_key: token,
       historical_migration: historical,
       batch: events.map(({ id, number, text }) => ({
         event: name,

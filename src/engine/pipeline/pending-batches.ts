@@ -53,6 +53,10 @@ export class PendingBatches<Batch extends JournalBatch> {
     return count === 0 ? undefined : this.lanes[lane].splice(0, count);
   }
 
+  clear(): void {
+    for (const batches of Object.values(this.lanes)) batches.length = 0;
+  }
+
   /** Returns the batches that were taken last to the front of the queue. */
   requeue(lane: Lane, batches: readonly Batch[]): void {
     this.lanes[lane].unshift(...batches);

@@ -153,6 +153,16 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     while (this.running !== undefined) await this.running;
   }
 
+  /** Whether nothing is pending or being applied. */
+  get isIdle(): boolean {
+    return this.running === undefined && this.waiting.isEmpty;
+  }
+
+  /** Discards pending batches, which will be offered again; a step in progress continues. */
+  discard(): void {
+    this.waiting.clear();
+  }
+
   /** Ends the wait of a step for more batches, because a reader waits for its events. */
   hurry(): void {
     this.wake?.();

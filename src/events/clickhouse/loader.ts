@@ -7,7 +7,7 @@
 import type { ClickHouseSettings } from "@clickhouse/client";
 import type { StorableEvent } from "../../journal/entry.ts";
 import type { Lane } from "../../journal/segment.ts";
-import type { StartedLoad } from "../../persons/external-events.ts";
+import type { LoadProgress, StartedLoad } from "../../persons/external-events.ts";
 import { type EventColumn, eventColumnNames, eventColumns, uuidTime, valueFor } from "../columns.ts";
 import { type EventIdentity, type EventStore, LoadCancelledError } from "../store.ts";
 import { ClickHouseError, ClickHouseUnreachableError } from "./connection.ts";
@@ -97,29 +97,31 @@ export class ClickHouseLoader implements EventStore {
   /**
    * @param onProblem receives why loading has to wait, and null when it resumes
    * @param fence in a cluster
+   * @param progress of this engine, if several load
    */
   constructor(
     private readonly store: ClickHouseStore,
     private readonly onProblem: (reason: ClickHouseUnreachableError | null) => void = () => undefined,
     private readonly fence?: InsertFence,
+    private readonly progress: LoadProgress = store.outside,
   ) {
-    this.isUncertain = store.outside.started !== undefined;
+    this.isUncertain = progress.started !== undefined;
   }
 
   cursor(lane: Lane): number {
-    return this.store.outside.loaded[lane];
+    return this.progress.loaded[lane];
   }
 
   unfinished(): StartedLoad | undefined {
-    return this.store.outside.started;
+    return this.progress.started;
   }
 
   start(load: StartedLoad): void {
-    const { started } = this.store.outside;
+    const { started } = this.progress;
     if (started?.lane === load.lane && started.last === load.last) return;
     if (started !== undefined)
       throw new Error(`The ${started.lane} batch to ${started.last} is not finished.`);
-    this.store.outside.start(load);
+    this.progress.start(load);
   }
 
   async known(events: readonly EventIdentity[]): Promise<Set<number>> {
@@ -135,7 +137,9 @@ export class ClickHouseLoader implements EventStore {
     this.start({ lane, last });
     const first = this.cursor(lane) + 1;
     const { id } = this.store.outside.storeId();
-    const token = `${id}:${lane}:${first}:${last}`;
+    const { batchName, started } = this.progress;
+    const token = `${id}${batchName}:${lane}:${first}:${last}`;
+    this.isUncertain ||= started?.isResumed === true;
     if (this.isUncertain && this.fence !== undefined) await this.waitUntil(this.fence.previousEnd);
     await this.untilDone(async () => {
       const missing = this.isUncertain ? await this.missing(lane, first, last) : () => true;
@@ -146,7 +150,7 @@ export class ClickHouseLoader implements EventStore {
         if (rows.length > 0) await this.insertAll(rows, `${token}:${index}`);
       }
     });
-    this.store.outside.finish(lane, last);
+    this.progress.finish(lane, last);
     this.isUncertain = false;
   }
 
@@ -245,16 +249,11 @@ export class ClickHouseLoader implements EventStore {
        WHERE project_id IN (${projects.join(", ")}) AND (${getTimes(events)})
          AND uuid IN (SELECT toUUID(arrayJoin(splitByChar(',', '${uuids}'))))${this.sequential}`,
     );
-    const { started } = this.store.outside;
     const stored = new Set<string>();
     for (const [projectId, uuid, historical, seq] of found) {
-      // An event of the current batch, which may already be stored.
-      const isOwn =
-        started !== undefined &&
-        (started.lane === "historical") === historical &&
-        Number(seq) > this.cursor(started.lane) &&
-        Number(seq) <= started.last;
-      if (!isOwn) stored.add(`${projectId} ${uuid}`);
+      const lane = historical === true ? "historical" : "realtime";
+      const event = { projectId: Number(projectId), lane, seq: Number(seq) } as const;
+      if (!this.progress.isUnfinished(event)) stored.add(`${projectId} ${uuid}`);
     }
     return events.filter(({ projectId, uuid }) => stored.has(`${projectId} ${uuid}`)).map(({ seq }) => seq);
   }

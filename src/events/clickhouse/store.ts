@@ -33,6 +33,8 @@ export interface ClickHouseStoreOptions {
   isReader?: boolean;
   /** Resolves when a successor process knows the state recorded in `outside`. */
   settle?: () => Promise<void>;
+  /** If several engines load: per lane, the last number that one of them may have stored. */
+  loaded?: () => Promise<Record<Lane, number>>;
 }
 
 export class ClickHouseStore {
@@ -116,8 +118,10 @@ export class ClickHouseStore {
       const [[last] = []] = await this.connection.rows(
         `SELECT maxOrNull(seq) FROM events WHERE historical = ${lane === "historical"} AND seq > ${known}`,
       );
-      if (last !== null && last !== undefined)
-        throw new EventsAheadError(this.address, lane, Number(last), known);
+      if (last === null || last === undefined) continue;
+      // Read afterwards: other engines record how far they load before they insert.
+      const end = (await this.options.loaded?.())?.[lane] ?? known;
+      if (Number(last) > end) throw new EventsAheadError(this.address, lane, Number(last), end);
     }
   }
 }

@@ -1,6 +1,7 @@
 /** Doctor checks of a cluster: PostgreSQL, its standby, the nodes, waiting entries and the clock. */
 
 import { Postgres } from "../../cluster/connection.ts";
+import { countUnheld, readPartitionLags } from "../../cluster/loading.ts";
 import { describeHeldBack, type HeldBack, readHeldBack } from "../../cluster/safe-number.ts";
 import { firstLine } from "../../lib/errors.ts";
 import { type PostgresAddress, redactPostgresUrl } from "../../lib/store-urls.ts";
@@ -23,6 +24,8 @@ interface Server {
   versions: number;
   is_held: boolean;
   entries: number;
+  /** Partitions that no node loads. */
+  unheld: number;
 }
 
 /** Changes nothing on the server. */
@@ -41,13 +44,23 @@ export async function checkPostgres(address: PostgresAddress): Promise<Finding[]
           (SELECT coalesce(sum(entries), 0)::float8 FROM flagkeep.journal) AS entries`,
       timeoutMs,
     );
-    return getFindings(row as unknown as Server, address, await readHeldBack(postgres));
+    const unheld = await countUnheldPartitions(postgres);
+    return getFindings({ ...(row as unknown as Server), unheld }, address, await readHeldBack(postgres));
   } catch (error) {
     const hint = "Check that it runs, and the address, user and database in --postgres-url.";
     return [failure("fronts", `${redactPostgresUrl(address)} cannot be checked: ${firstLine(error)}`, hint)];
   } finally {
     await postgres.close();
   }
+}
+
+/** @returns 0 also if one node loads everything, or the cluster's tables are of an older version */
+async function countUnheldPartitions(postgres: Postgres): Promise<number> {
+  const [table] = await postgres.run(
+    (sql) => sql`SELECT to_regclass('flagkeep.partition') IS NOT NULL AS exists`,
+    timeoutMs,
+  );
+  return table!.exists === true ? countUnheld(await readPartitionLags(postgres)) : 0;
 }
 
 function getFindings(server: Server, address: PostgresAddress, heldBack: HeldBack | null): Finding[] {
@@ -81,6 +94,11 @@ function getFindings(server: Server, address: PostgresAddress, heldBack: HeldBac
     const message = "No node is loading events.";
     findings.push(
       warning("fronts", message, "Run doctor again in ten seconds; then see the logs of the nodes."),
+    );
+  } else if (nodes > 0 && server.unheld > 0) {
+    const message = `No node loads ${server.unheld} of the partitions.`;
+    findings.push(
+      warning("fronts", message, "Run doctor again in ten seconds; then see `flagkeep cluster status`."),
     );
   } else if (entries > typicalEntries) {
     const message = `${entries} journal entries are not loaded yet.`;

@@ -2,9 +2,12 @@
 
 import type { Database } from "bun:sqlite";
 import type { Postgres, Transaction } from "../../cluster/connection.ts";
+import { setPositions } from "../../cluster/partitions.ts";
 import { addRowHashes, noRows, type RowSums, rowHash, rowHashSql } from "../../cluster/row-hashes.ts";
+import type { Lane } from "../../journal/segment.ts";
 import { AppError } from "../../lib/errors.ts";
 import { changeRange } from "../changes.ts";
+import { loadedExternally } from "../external-events.ts";
 import type { PeopleDb } from "../open.ts";
 import { propertiesJson } from "../property-key-sets.ts";
 import { laneCursors } from "../reader.ts";
@@ -190,9 +193,13 @@ export async function copyToRows(
     if (there !== count) throw new RowsMismatchError(name, count, there);
   }
   const { last } = changeRange(people);
+  const applied = laneCursors(people);
+  const loaded = loadedExternally(people);
+  const cursors = (lane: Lane) => ({ applied: applied[lane], loaded: loaded[lane] });
   await postgres.transaction(async (t) => {
-    for (const [lane, seq] of Object.entries(laneCursors(people)))
+    for (const [lane, seq] of Object.entries(applied))
       await t`UPDATE flagkeep.person_cursor SET last_seq = ${seq} WHERE lane = ${lane}`;
+    await setPositions(t, { realtime: cursors("realtime"), historical: cursors("historical") });
     await t`SELECT setval('flagkeep.person_ids', (SELECT coalesce(max(id), 0) + 1 FROM flagkeep.person))`;
     for (const table of ["project_group", "pending_override"])
       await t.unsafe(

@@ -18,10 +18,22 @@ import { deletePerson } from "./merge-rows.ts";
 import { RowState, type Run } from "./row-state.ts";
 import { writeRows } from "./writer.ts";
 
+/** How far persons are applied. */
+export interface StepCursor {
+  cursor(lane: Lane): number;
+  /** Locks the position until the transaction ends. @returns false: an earlier attempt has committed the step */
+  lock(t: Transaction, lane: Lane, lastSeq: number): Promise<boolean>;
+  write(t: Transaction, lane: Lane, lastSeq: number): Promise<void>;
+  /** Called after a commit. */
+  committed(lane: Lane, lastSeq: number): void;
+}
+
 export interface RowStoreDeps {
   postgres: Postgres;
   /** The rest of the store, in the replicated file. */
   people: PeopleStore;
+  /** Of this engine, if several apply persons; default: that of the store. */
+  cursor?: StepCursor;
   /**
    * Commits the changes of the replicated file together with rows; retries until it is done. If `write` throws, nothing
    * is committed, and no other changes of the file are committed before it is done.
@@ -41,6 +53,23 @@ class PersonRowsBehindError extends OperatorActionError {
   }
 }
 
+/** The position of the only engine. */
+function singleCursor(people: PeopleStore): StepCursor {
+  return {
+    cursor: (lane) => people.cursor(lane),
+    lock: async (t, lane, lastSeq) => {
+      const [cursor] = await t<{ last: number }[]>`
+        SELECT last_seq::float8 AS last FROM flagkeep.person_cursor WHERE lane = ${lane} FOR UPDATE`;
+      // Otherwise the answer to an earlier commit of this step was lost.
+      return cursor!.last < lastSeq;
+    },
+    write: async (t, lane, lastSeq) => {
+      await t`UPDATE flagkeep.person_cursor SET last_seq = ${lastSeq} WHERE lane = ${lane}`;
+    },
+    committed: () => undefined,
+  };
+}
+
 /** @throws {PersonRowsBehindError} @throws {PostgresUnreachableError} */
 export async function assertRowsCurrent(people: PeopleDb, postgres: Postgres): Promise<void> {
   const cursors = laneCursors(people);
@@ -53,19 +82,29 @@ export async function assertRowsCurrent(people: PeopleDb, postgres: Postgres): P
 }
 
 export class RowStore implements IdentityStore {
-  /** State of the last step, reusable because no other process writes persons. */
+  /** State of the last step, reusable because no other process writes these persons. */
   private cached: RowState | undefined;
+  private readonly position: StepCursor;
 
-  constructor(private readonly deps: RowStoreDeps) {}
+  constructor(private readonly deps: RowStoreDeps) {
+    this.position = deps.cursor ?? singleCursor(deps.people);
+  }
 
   cursor(lane: Lane): number {
-    return this.deps.people.cursor(lane);
+    return this.position.cursor(lane);
+  }
+
+  /** Discards persons in memory: another engine may have changed them. */
+  reload(): void {
+    this.cached = undefined;
   }
 
   start(lane: Lane): RowStep {
     const { cached = this.newState() } = this;
     this.cached = undefined;
-    return new RowStep(lane, this.deps, cached, this.deps.people.startStep(lane), {
+    const { people, cursor } = this.deps;
+    const open = people.startStep(lane, cursor?.cursor(lane));
+    return new RowStep(lane, { ...this.deps, cursor: this.position }, cached, open, {
       newState: (newTypes, excluded) => this.newState(newTypes, excluded),
       keep: (state) => {
         if (state.settle()) this.cached = state;
@@ -110,7 +149,7 @@ class RowStep implements IdentityStep {
 
   constructor(
     private readonly lane: Lane,
-    private readonly deps: RowStoreDeps,
+    private readonly deps: Required<RowStoreDeps>,
     private readonly state: RowState,
     private readonly open: OpenStep,
     private readonly owner: StepOwner,
@@ -130,7 +169,8 @@ class RowStep implements IdentityStep {
 
   async commit(lastSeq: number): Promise<SpikeSignal[]> {
     const { deferred } = this.open.input;
-    if (lastSeq <= this.deps.people.cursor(this.lane)) {
+    const { cursor } = this.deps;
+    if (lastSeq <= cursor.cursor(this.lane)) {
       this.open.abandon();
       return [];
     }
@@ -143,6 +183,7 @@ class RowStep implements IdentityStep {
         this.addedTypes = newTypes;
       });
     });
+    cursor.committed(this.lane, lastSeq);
     // The state does not reflect deletions.
     if (deferred.length === 0) this.owner.keep(this.state);
     return spikes!;
@@ -155,10 +196,8 @@ class RowStep implements IdentityStep {
   /** @returns new group types, which the replicated file has as well */
   private async write(t: Transaction, lastSeq: number): Promise<NewGroupType[]> {
     const { lane, state } = this;
-    const [cursor] = await t<{ last: number }[]>`
-      SELECT last_seq::float8 AS last FROM flagkeep.person_cursor WHERE lane = ${lane} FOR UPDATE`;
-    // The answer to an earlier commit of this step was lost.
-    if (cursor!.last >= lastSeq) return [];
+    const { cursor } = this.deps;
+    if (!(await cursor.lock(t, lane, lastSeq))) return [];
     await writeRows(t, state);
     const newTypes = [...state.groups.newTypes];
     this.open.input.restartDeferred();
@@ -170,7 +209,7 @@ class RowStep implements IdentityStep {
       await writeRows(t, later);
       newTypes.push(...later.groups.newTypes);
     }
-    await t`UPDATE flagkeep.person_cursor SET last_seq = ${lastSeq} WHERE lane = ${lane}`;
+    await cursor.write(t, lane, lastSeq);
     return newTypes;
   }
 

@@ -3,6 +3,7 @@
 import { desc, eq, isNull, lt } from "drizzle-orm";
 import type { PeopleDb } from "../open.ts";
 import { eventRate, spike } from "../schema.ts";
+import { newSharedId } from "../shared-ids.ts";
 import {
   Contributors,
   type Spike,
@@ -18,10 +19,15 @@ const contributorsShown = 10;
 /** Retention of spikes in days. */
 export const spikeRetentionDays = 400;
 
-/** Creates a detector with the stored state. */
-export function restoreDetector(db: PeopleDb, options: SpikeOptions): SpikeDetector {
-  const rates = db.select().from(eventRate).all();
-  const open = db.select().from(spike).where(isNull(spike.endedMicros)).all();
+/** Creates a detector with the stored state. @param includes the projects that it is for; default: all */
+export function restoreDetector(
+  db: PeopleDb,
+  options: SpikeOptions,
+  includes: (projectId: number) => boolean = () => true,
+): SpikeDetector {
+  const isIncluded = ({ projectId }: { projectId: number }) => includes(projectId);
+  const rates = db.select().from(eventRate).all().filter(isIncluded);
+  const open = db.select().from(spike).where(isNull(spike.endedMicros)).all().filter(isIncluded);
   return new SpikeDetector(options, {
     rates: rates.map(({ projectId, firstMinute, minutes }) => ({
       projectId,
@@ -38,9 +44,10 @@ export function restoreDetector(db: PeopleDb, options: SpikeOptions): SpikeDetec
 
 /**
  * Writes the detector's changes, in the caller's transaction.
+ * @param idStep see `ProjectShare`
  * @returns the spikes that started or ended since the last call
  */
-export function saveDetector(db: PeopleDb, detector: SpikeDetector): SpikeSignal[] {
+export function saveDetector(db: PeopleDb, detector: SpikeDetector, idStep?: number): SpikeSignal[] {
   const { rates, spikes } = detector.takeChanges();
   for (const { projectId, firstMinute, minutes } of rates) {
     const counts = minutes.map(({ minute, count, isInSpike }): [number, number, 0 | 1] => [
@@ -53,10 +60,10 @@ export function saveDetector(db: PeopleDb, detector: SpikeDetector): SpikeSignal
       .onConflictDoUpdate({ target: eventRate.projectId, set: { firstMinute, minutes: counts } })
       .run();
   }
-  return spikes.flatMap((watched) => saveSpike(db, watched));
+  return spikes.flatMap((watched) => saveSpike(db, watched, idStep));
 }
 
-function saveSpike(db: PeopleDb, watched: WatchedSpike): SpikeSignal[] {
+function saveSpike(db: PeopleDb, watched: WatchedSpike, idStep: number | undefined): SpikeSignal[] {
   const { projectId, startedMicros, endedMicros, lastAboveMicros, peakPerMinute, baselinePerMinute } =
     watched;
   const events = watched.contributors.events.top(contributorsShown);
@@ -64,7 +71,8 @@ function saveSpike(db: PeopleDb, watched: WatchedSpike): SpikeSignal[] {
   const changing = { endedMicros, lastAboveMicros, peakPerMinute, events, distinctIds };
   const isNew = watched.id === undefined;
   if (watched.id === undefined) {
-    const values = { projectId, startedMicros, baselinePerMinute, ...changing };
+    const shared = idStep === undefined ? {} : { id: newSharedId(db, "spike", { projectId, idStep }) };
+    const values = { ...shared, projectId, startedMicros, baselinePerMinute, ...changing };
     watched.id = db.insert(spike).values(values).returning({ id: spike.id }).get().id;
   } else {
     db.update(spike).set(changing).where(eq(spike.id, watched.id)).run();

@@ -1,0 +1,188 @@
+/** Nodes that all load events: who loads which partitions, and that nothing is lost, twice or out of order when that changes. */
+
+import { afterAll, beforeAll, expect } from "bun:test";
+import type { Sent } from "../kill-test/checker.ts";
+import { canRunCluster, TestCluster, testWithCluster } from "../support/cluster.ts";
+import { ClusterLoad, expectAllOnce, stopMerges } from "../support/cluster-load.ts";
+import { mulberry32 } from "../support/crash-load.ts";
+import { flagkeep, until } from "../support/server.ts";
+
+const test = testWithCluster("loading by several nodes");
+const projects = 6;
+const args = ["--cluster-persons", "rows", "--cluster-loading", "partitions"];
+const random = mulberry32(Number(process.env.FLAGKEEP_TEST_SEED) || Date.now() % 1_000_000);
+
+let cluster: TestCluster;
+const tokens: string[] = [];
+
+if (canRunCluster) {
+  beforeAll(async () => {
+    cluster = await TestCluster.start(2, { args });
+    tokens.push(cluster.initialized.project.api_key);
+    while (tokens.length < projects) {
+      const body = { name: `project ${tokens.length}` };
+      const created = await cluster.nodes[0]!.api("/api/projects/", { method: "POST", body });
+      tokens.push(((await created.json()) as { api_token: string }).api_token);
+    }
+    await stopMerges(cluster);
+  }, 60_000);
+  afterAll(async () => await cluster[Symbol.asyncDispose]());
+}
+
+interface Holder {
+  url: string;
+  partitions: number;
+}
+
+/** How many partitions the engine of each node holds. */
+const getHolders = async () =>
+  await cluster.ask<Holder>(`
+    SELECT split_part(f.name, ' ', 2) AS url, count(*)::int AS partitions
+    FROM flagkeep.partition p JOIN flagkeep.loader l ON l.id = p.holder JOIN flagkeep.front f ON f.id = l.node
+    GROUP BY 1 ORDER BY 1`);
+
+const getShares = async () => (await getHolders()).map(({ partitions }) => partitions).sort((a, b) => a - b);
+
+async function sharesBecome(expected: readonly number[], withinMs: number): Promise<void> {
+  await until(
+    async () => Bun.deepEquals(await getShares(), expected),
+    `the shares are ${expected.join(", ")}`,
+    withinMs,
+  );
+}
+
+/** What was acknowledged so far. */
+const log: Sent[] = [];
+
+async function expectNothingLost(load: ClusterLoad): Promise<void> {
+  await load.stop();
+  log.push(...load.log);
+  await expectAllOnce(cluster, log);
+}
+
+const startLoad = () => new ClusterLoad(cluster, random, { senders: projects, historical: 3, tokens });
+
+test("two nodes hold half of the partitions each, and both load", async () => {
+  await sharesBecome([32, 32], 30_000);
+  const load = startLoad();
+  await load.further(300);
+  await expectNothingLost(load);
+  // Each engine names its inserts; projects with consecutive ids are spread over both.
+  const held = await cluster.ask<{ id: number; holder: string }>(
+    `SELECT id, holder FROM flagkeep.partition WHERE id BETWEEN 1 AND ${projects}`,
+  );
+  expect(new Set(held.map(({ holder }) => holder)).size).toBe(2);
+}, 120_000);
+
+test("cluster status shows who loads each partition, and nothing that waits", async () => {
+  await cluster.everythingIsLoaded();
+  const { stdout } = await flagkeep(["cluster", "status", "--postgres-url", cluster.postgresUrl, "--json"]);
+  const state = JSON.parse(stdout) as {
+    nodes: { name: string; loads_events: boolean }[];
+    partitions: { partition: number; node: string }[];
+  };
+  expect(state.nodes.map((node) => node.loads_events)).toEqual([true, true]);
+  expect(state.partitions.length).toBe(64);
+  expect(new Set(state.partitions.map(({ node }) => node))).toEqual(
+    new Set(state.nodes.map(({ name }) => name)),
+  );
+  expect(state.partitions[7]).toMatchObject({ waiting_realtime: 0, waiting_historical: 0, open_batch: null });
+  const shown = await flagkeep(["cluster", "status", "--postgres-url", cluster.postgresUrl]);
+  expect(shown.stdout).toMatch(/^32 +\S+ \S+ +\d s +0 +0 +0$/m);
+  for (const node of cluster.nodes) {
+    const metrics = async () => await (await fetch(`${node.url}/metrics`)).text();
+    await until(async () => /^flagkeep_unheld_partitions 0$/m.test(await metrics()), "all are held");
+    const isLoaded = async () =>
+      /^flagkeep_partition_lag_entries\{partition="63"\} 0$/m.test(await metrics());
+    await until(isLoaded, "nothing waits");
+  }
+}, 60_000);
+
+test("a pause of loading ends the work of all engines", async () => {
+  const pause = ["cluster", "pause-loading", "--for", "10m", "--postgres-url", cluster.postgresUrl];
+  expect((await flagkeep(pause)).stderr).toBe("");
+  expect(await getShares()).toEqual([]);
+  const send = (token: string) =>
+    cluster.nodes[0]!.post("/capture/", { api_key: token, event: "paused", distinct_id: "kim" });
+  expect((await Promise.all(tokens.map(send))).map(({ status }) => status)).toEqual(tokens.map(() => 200));
+  const count = async () =>
+    (await cluster.clickhouse.run("SELECT count() FROM flagkeep.events WHERE event = 'paused'"))[0]![0];
+  expect(await count()).toBe(0);
+  await flagkeep(["cluster", "resume", "--postgres-url", cluster.postgresUrl]);
+  await cluster.everythingIsLoaded();
+  expect(await count()).toBe(projects);
+  await sharesBecome([32, 32], 30_000);
+}, 120_000);
+
+test("when a node dies, the other holds all partitions within 12 s", async () => {
+  const load = startLoad();
+  await load.further(200);
+  const dead = [...cluster.running.keys()].find((number) => number !== 0)!;
+  await cluster.killWithEngine(dead);
+  await sharesBecome([64], 12_000);
+  await load.further(200);
+  await expectNothingLost(load);
+  await cluster.startNode(dead);
+  await sharesBecome([32, 32], 30_000);
+}, 180_000);
+
+test("when the node with the lease dies during an insert, what it began is loaded once", async () => {
+  const load = startLoad();
+  await load.further(200);
+  await cluster.clickhouse.holdInsert("after");
+  await until(async () => (await cluster.clickhouse.inserts()).isHolding, "an answer is held");
+  const dead = await cluster.leader();
+  await cluster.killWithEngine(dead);
+  await cluster.clickhouse.release();
+  await sharesBecome([64], 12_000);
+  await load.further(200);
+  await expectNothingLost(load);
+  await cluster.startNode(dead);
+  await sharesBecome([32, 32], 30_000);
+}, 180_000);
+
+test("a node that joins gets its share, and no partition moves twice", async () => {
+  const load = startLoad();
+  await load.further(200);
+  const getEpochs = () =>
+    cluster.ask<{ epoch: number }>("SELECT epoch::int FROM flagkeep.partition ORDER BY id");
+  const before = await getEpochs();
+  await cluster.startNode(2);
+  await sharesBecome([21, 21, 22], 40_000);
+  await load.further(200);
+  const after = await getEpochs();
+  const moves = after.map(({ epoch }, id) => epoch - before[id]!.epoch);
+  // Each is released once and acquired once, or stays.
+  expect(moves.filter((count) => count !== 0 && count !== 2)).toEqual([]);
+  expect(moves.filter((count) => count === 2).length).toBeLessThanOrEqual(22);
+  await expectNothingLost(load);
+}, 180_000);
+
+test("a node that is stopped gives its partitions back within 3 s", async () => {
+  const load = startLoad();
+  await load.further(200);
+  const node = cluster.running.get(2)!;
+  cluster.running.delete(2);
+  const stopping = node.stop();
+  await sharesBecome([32, 32], 3_000);
+  expect(await stopping).toBe(0);
+  await load.further(200);
+  await expectNothingLost(load);
+}, 180_000);
+
+test("an engine that hangs loses its partitions, and commits nothing when it wakes up", async () => {
+  const load = startLoad();
+  await load.further(200);
+  const leader = await cluster.leader();
+  const [number, node] = [...cluster.running].find(([each]) => each !== leader)!;
+  const pids = [node.process.pid, ...(await node.enginePids())];
+  cluster.running.delete(number);
+  for (const pid of pids) process.kill(pid, "SIGSTOP");
+  await sharesBecome([64], 12_000);
+  await load.further(300);
+  cluster.running.set(number, node);
+  for (const pid of pids) process.kill(pid, "SIGCONT");
+  await sharesBecome([32, 32], 30_000);
+  await load.further(200);
+  await expectNothingLost(load);
+}, 180_000);
