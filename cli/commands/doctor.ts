@@ -3,6 +3,7 @@ import { Command } from "commander";
 import { NonNegativeInt, strictObject } from "../../src/lib/schema.ts";
 import { Finding } from "../../src/operate/doctor/finding.ts";
 import { runChecks } from "../../src/operate/doctor/run-checks.ts";
+import { type CallOptions, getServer, withServer } from "../operations/server.ts";
 import { exitFailed, print, printJson, run, withJson } from "../output.ts";
 import { configFromOptions, withSettings } from "../settings.ts";
 import { assertInitialized } from "../stores.ts";
@@ -35,16 +36,13 @@ export const doctor = withJson(
   .addHelpText(
     "after",
     "\nChanges nothing. Exits with 1 if there are errors; warnings do not affect the exit status.\n\n" +
-      "Examples:\n  flagkeep doctor\n  flagkeep doctor --data-dir /var/lib/flagkeep --json",
+      "Examples:\n  flagkeep doctor\n  flagkeep doctor --data-dir /var/lib/flagkeep --json\n" +
+      "  flagkeep doctor --url https://flags.example.com",
   )
   .action(
-    run(async (options: { json?: true }) => {
-      const config = configFromOptions(options as never);
-      assertInitialized(config["data-dir"]);
-      const findings = await runChecks(config);
-      const errors = findings.filter(({ level }) => level === "error").length;
-      const warnings = findings.filter(({ level }) => level === "warning").length;
-      const report: Static<typeof Report> = { ok: errors === 0, errors, warnings, findings };
+    run(async (options: CallOptions) => {
+      const report = await readReport(options);
+      const { errors, findings } = report;
       if (options.json) printJson(report);
       else {
         for (const { check, level, message, hint } of findings) {
@@ -55,3 +53,18 @@ export const doctor = withJson(
       if (errors > 0) process.exitCode = exitFailed;
     }),
   );
+withServer(doctor);
+
+async function readReport(options: CallOptions): Promise<Static<typeof Report>> {
+  const server = getServer(options);
+  if (server !== undefined) {
+    const { getFromInstance } = await import("../operations/remote.ts");
+    return (await getFromInstance(server, "/doctor")) as Static<typeof Report>;
+  }
+  const config = configFromOptions(options as never);
+  assertInitialized(config["data-dir"]);
+  const findings = await runChecks(config);
+  const count = (wanted: Finding["level"]) => findings.filter(({ level }) => level === wanted).length;
+  const errors = count("error");
+  return { ok: errors === 0, errors, warnings: count("warning"), findings };
+}

@@ -8,6 +8,7 @@ import type { RetentionState } from "../../src/operate/retention.ts";
 import { currentStatus } from "../../src/operate/status.ts";
 import { Status } from "../../src/operate/status-schema.ts";
 import { paths } from "../../src/paths.ts";
+import { type CallOptions, getServer, withServer } from "../operations/server.ts";
 import { formatBytes, formatDuration, print, printJson, printTable, run, withJson } from "../output.ts";
 import { getDataDir, withSettings } from "../settings.ts";
 import { assertInitialized } from "../stores.ts";
@@ -50,17 +51,30 @@ export const status = withJson(
   .description("Show server status: event rate, lag, disk usage, backups, warnings, spikes.")
   .addHelpText(
     "after",
-    "\nExamples:\n  flagkeep status\n  flagkeep status --json --data-dir /var/lib/flagkeep",
+    "\nExamples:\n  flagkeep status\n  flagkeep status --json --data-dir /var/lib/flagkeep\n" +
+      "  flagkeep status --url https://flags.example.com",
   )
   .action(
-    run(async (options: { json?: true }) => {
-      const dataDir = assertInitialized(getDataDir(options as never));
-      const state = await currentStatus(dataDir);
+    run(async (options: CallOptions) => {
+      const { state, dataDir } = await readStatus(options);
       if (lacksMembers(Status, state)) throw new VersionMismatchError(state);
       if (options.json) printJson(state);
       else show(state, dataDir);
     }),
   );
+
+withServer(status);
+
+/** @returns without a folder for the status of another server */
+async function readStatus(options: CallOptions): Promise<{ state: Status; dataDir?: string }> {
+  const server = getServer(options);
+  if (server !== undefined) {
+    const { getFromInstance } = await import("../operations/remote.ts");
+    return { state: (await getFromInstance(server, "/status")) as Status };
+  }
+  const dataDir = assertInitialized(getDataDir(options as never));
+  return { state: await currentStatus(dataDir), dataDir };
+}
 
 /** Ignores additional members. Members from files of other versions may be null. */
 function lacksMembers({ properties }: TObject, value: object): boolean {
@@ -79,9 +93,10 @@ function formatRetention({ days, projects, last_run_at, events_removed }: Retent
   return `kept ${retained(days)}${own}${looked}`;
 }
 
-function formatState({ running, state, uptime_seconds: seconds }: Status, dataDir: string): string {
+function formatState({ running, state, uptime_seconds: seconds }: Status, dataDir?: string): string {
   if (!running) return "stopped";
-  if (state !== "unreachable") return `${state}, for ${formatDuration(seconds ?? 0)}`;
+  if (state !== "unreachable" || dataDir === undefined)
+    return `${state}, for ${formatDuration(seconds ?? 0)}`;
   const holder = readHolder(paths(dataDir).lock);
   return `in use by ${holder === "" ? "a process" : `process ${holder}`}, which does not respond; see its log`;
 }
@@ -92,7 +107,7 @@ function printWorkers(workers: Status["workers"]): void {
   print(`Workers   ${up} of ${workers.length} up, restarted ${restarts} times`);
 }
 
-function show(state: Status, dataDir: string): void {
+function show(state: Status, dataDir?: string): void {
   const answers = state.running && state.state !== "unreachable";
   print(`State     ${formatState(state, dataDir)}`);
   print(`Version   ${state.version}`);

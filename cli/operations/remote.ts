@@ -109,6 +109,12 @@ export async function postQuery(
   });
 }
 
+/** A figure of the server itself, for its operators. @param path below `/api/instance` */
+export async function getFromInstance(server: Server, path: string): Promise<unknown> {
+  const response = await send(server, `/api/instance${path}/`, { signal: AbortSignal.timeout(timeoutMs) });
+  return parsed(server, await response.text());
+}
+
 const jsonBody = { "Content-Type": "application/json" };
 
 /** @throws {RemoteServerError} @throws {AppError} the server rejected the request. */

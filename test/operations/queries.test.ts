@@ -1,4 +1,4 @@
-/** `query`, `web` and `warnings`: the same in a data directory and on a server. */
+/** `query`, `web`, `warnings`, `status` and `doctor`: the same in a data directory and on a server. */
 
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
@@ -75,6 +75,26 @@ test("warnings are the same in both places, unknown keys aside", async () => {
   const types = (found: unknown) => (found as { type: string }[]).map(({ type }) => type);
   expect(types(await json(["warnings"], local()))).toEqual(["unknown_project_key", "invalid_uuid"]);
   expect(types(await json(["warnings"], remote()))).toEqual(["invalid_uuid"]);
+});
+
+test("status and doctor print the state of the server in both places", async () => {
+  const ofServer = (await json(["status"], remote())) as Record<string, unknown>;
+  const inDirectory = (await json(["status"], local())) as Record<string, unknown>;
+  expect(ofServer).toMatchObject({ url: server.url, state: "ready", started_at: inDirectory.started_at! });
+  expect(Object.keys(ofServer).sort()).toEqual(Object.keys(inDirectory).sort());
+  const { stdout } = await flagkeep(["status", ...remote()]);
+  expect(stdout).toContain("State     ready, for");
+  const [checks, localChecks] = await Promise.all([json(["doctor"], remote()), json(["doctor"], local())]);
+  expect(checks).toMatchObject({ ok: true, errors: 0, findings: expect.arrayContaining([]) });
+  expect(Object.keys(checks as object)).toEqual(Object.keys(localChecks as object));
+});
+
+test("only operators of the server see its status", async () => {
+  const { value } = (await json(["keys", "create", "--scope", "project:read", "--label", "x"], remote())) as {
+    value: string;
+  };
+  const called = await flagkeep(["status", "--url", server.url, "--key", value]);
+  expect(called).toMatchObject({ code: 1, stdout: "" });
 });
 
 test("users are administered as members on a server", async () => {
