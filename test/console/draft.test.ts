@@ -8,9 +8,9 @@ import {
   differences,
   evenShares,
   getProblems,
-  isSame,
   toDraft,
 } from "../../src/console/page/model/draft.ts";
+import { isSame } from "../../src/console/page/model/filter-differences.ts";
 import type { Flag } from "../../src/console/page/model/flags.ts";
 import { toYaml } from "../../src/console/page/model/yaml.ts";
 

@@ -168,6 +168,31 @@ describe.skipIf(chromiumPath === undefined)("Overview", () => {
     expect(errors).toEqual([]);
   });
 
+  test("a cold cache needs eight files, within the budget of bytes", async () => {
+    const { page, context, errors } = await owner.open();
+    const files: string[] = [];
+    page.on("request", (request) => {
+      const { pathname } = new URL(request.url());
+      if (!pathname.startsWith("/api/")) files.push(pathname);
+    });
+    await page.goto("/console/overview");
+    await page.locator(".overview-course .u-over").waitFor();
+    await figure(page, "Visitors").waitFor();
+    const asked = files.filter((path) => !path.endsWith(".svg"));
+    expect(asked.length).toBeLessThanOrEqual(8);
+    const html = await (await fetch(`${owner.server.url}/console/`)).text();
+    const own = asked.filter((path) => path.endsWith(".js") && !html.includes(path));
+    const sizes = own.map(async (path) => {
+      const headers = { "Accept-Encoding": "gzip" };
+      return (await (await fetch(`${owner.server.url}${path}`, { headers, decompress: false })).bytes())
+        .length;
+    });
+    const bytes = (await Promise.all(sizes)).reduce((total, size) => total + size, 0);
+    expect(bytes).toBeLessThanOrEqual(40_000);
+    await context.close();
+    expect(errors).toEqual([]);
+  });
+
   test("the axis of a chart of counts has whole numbers only", async () => {
     const { page, context, errors } = await owner.open();
     await page.addInitScript(() => {

@@ -1,8 +1,9 @@
 /** Which known name was probably meant. */
 
 import { expect, test } from "bun:test";
+import { closest } from "../../src/console/page/lib/closest.ts";
 import { firstDraft } from "../../src/console/page/model/insight.ts";
-import { closest, unknownNames, withName } from "../../src/console/page/model/unknown-names.ts";
+import { unknownNames, withName } from "../../src/console/page/model/unknown-names.ts";
 
 test("the closest name ignores case, $ and _, and allows two edits", () => {
   const known = ["$browser", "$browser_language", "plan", "signed up"];

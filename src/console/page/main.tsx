@@ -3,6 +3,7 @@
 import { render } from "preact";
 import { ErrorBoundary, LocationProvider } from "preact-iso";
 import { App } from "./app.tsx";
+import "./components/first-file.ts";
 import { rootPath } from "./lib/router.ts";
 
 render(

@@ -5,6 +5,8 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { download, toCsv } from "../lib/csv.ts";
 import { decimal } from "../lib/format.ts";
 import { messages } from "../messages/index.ts";
+// For the file of charts: in one of its own it would be another request of most pages with charts.
+import "./chart-marks.tsx";
 import { type ChartFigures, type ChartSeries, FigureTable, type PickFigure } from "./chart-frame.tsx";
 import { Legend } from "./chart-legend.tsx";
 import { ChartTooltip } from "./chart-tooltip.tsx";

@@ -1,8 +1,8 @@
 /** A field with suggestions in groups; any other text is allowed too. */
 
 import { useId, useRef, useState } from "preact/hooks";
+import { closest } from "../lib/closest.ts";
 import { messages } from "../messages/index.ts";
-import { closest } from "../model/unknown-names.ts";
 
 const w = messages.frame;
 const shownMax = 100;

@@ -2,7 +2,7 @@
 
 import { formatValue } from "../lib/format.ts";
 import { messages } from "../messages/index.ts";
-import { describeFilters, filterDifferences } from "./draft.ts";
+import { describeFilters, filterDifferences } from "./filter-differences.ts";
 import { type Filters, type ShortUser, userName } from "./flags.ts";
 
 const w = messages.activity;

@@ -3,7 +3,7 @@
 import type { Cohort } from "../lib/api-types.ts";
 import { messages } from "../messages/index.ts";
 import { lazyMessages } from "../messages/later.ts";
-import { isSame } from "./draft.ts";
+import { isSame } from "./filter-differences.ts";
 import { type Condition, formatCondition } from "./flags.ts";
 
 const w = lazyMessages.cohorts;

@@ -12,7 +12,6 @@ import { to, useAddress } from "../../lib/router.ts";
 import { project } from "../../lib/session.ts";
 import { messages } from "../../messages/index.ts";
 import { lazyMessages } from "../../messages/later.ts";
-import { filterDifferences } from "../../model/draft.ts";
 import {
   changeExperiment,
   type Experiment,
@@ -22,6 +21,7 @@ import {
   type Status,
   variantKeys,
 } from "../../model/experiments.ts";
+import { filterDifferences } from "../../model/filter-differences.ts";
 import type { Filters } from "../../model/flags.ts";
 import { hasChanges, type WebExperiment, webExperimentPath } from "../../model/web-experiments.ts";
 

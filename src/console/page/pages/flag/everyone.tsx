@@ -5,7 +5,7 @@ import { ChangeLines } from "../../components/change-list.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { messages } from "../../messages/index.ts";
-import { filterDifferences } from "../../model/draft.ts";
+import { filterDifferences } from "../../model/filter-differences.ts";
 import type { Filters, Flag } from "../../model/flags.ts";
 
 const w = messages.flag.extremes;

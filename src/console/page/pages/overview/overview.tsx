@@ -5,8 +5,8 @@ import { Dialog } from "../../components/dialog.tsx";
 import { Field, Select } from "../../components/fields.tsx";
 import { Page } from "../../components/page.tsx";
 import { Button } from "../../components/primitives.tsx";
-import { ShareDialog } from "../../components/share-dialog.tsx";
-import { Empty, Rows } from "../../components/states.tsx";
+import { Empty, NotLoaded, Rows } from "../../components/states.tsx";
+import { lazyPage } from "../../lib/lazy-page.ts";
 import { useBackgroundResource, useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
 import { project } from "../../lib/session.ts";
@@ -34,6 +34,12 @@ import { FlagChanges } from "./flag-changes.tsx";
 import { Goals } from "./goals.tsx";
 import { ListPanel } from "./list-panel.tsx";
 import { Panel } from "./panel.tsx";
+
+/** Loaded when a user opens it. */
+const ShareDialog = lazyPage<Parameters<typeof import("../../components/share-dialog.tsx").ShareDialog>[0]>(
+  () => import("../../components/share-dialog.tsx").then(({ ShareDialog }) => ShareDialog),
+  NotLoaded,
+);
 
 const w = messages.overview;
 const refreshMs = 60_000;

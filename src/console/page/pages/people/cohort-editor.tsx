@@ -13,7 +13,7 @@ import { inProject } from "../../lib/session.ts";
 import { lazyMessages } from "../../messages/later.ts";
 import { useApprovals } from "../../model/approvals.ts";
 import { type Cohort, plainGroups } from "../../model/cohorts.ts";
-import { isSame } from "../../model/draft.ts";
+import { isSame } from "../../model/filter-differences.ts";
 import type { Condition } from "../../model/flags.ts";
 
 const w = lazyMessages.cohorts;
