@@ -72,6 +72,10 @@ export function EventDetails({ event, onClose }: { event: StoredEvent; onClose: 
   );
 }
 
+/** A name that can be broken after underscores, rather than in the middle of a word. */
+const breakable = (name: string) =>
+  name.split(/(?<=_)/).flatMap((part, index) => (index === 0 ? [part] : [<wbr key={index} />, part]));
+
 /** Names and values; nested values as formatted JSON. */
 export function Properties({ entries }: { entries: readonly (readonly [string, unknown])[] }) {
   return (
@@ -80,7 +84,7 @@ export function Properties({ entries }: { entries: readonly (readonly [string, u
         .sort(([a], [b]) => Number(a.startsWith("$")) - Number(b.startsWith("$")) || (a < b ? -1 : 1))
         .map(([name, value]) => (
           <div key={name}>
-            <dt>{name}</dt>
+            <dt>{breakable(name)}</dt>
             <dd>
               {typeof value === "object" && value !== null ? (
                 <pre>{JSON.stringify(value, null, 2)}</pre>
