@@ -6,6 +6,8 @@ import { ServerProcess } from "../support/server.ts";
 
 const firstPageMax = 65_000;
 const allMax = 340_000;
+/** What pages may add to the ones before them. */
+const addedMax = { overview: 40_000, explore: 30_000, sql: 120_000 };
 
 let server: ServerProcess;
 beforeAll(async () => {
@@ -122,6 +124,32 @@ test("the first page and all of it stay small", async () => {
   console.log(`console: first page ${first} bytes, all ${all} bytes (gzip)`);
   expect(first).toBeLessThanOrEqual(firstPageMax);
   expect(all).toBeLessThanOrEqual(allMax);
+});
+
+test("what Overview, Explore and SQL load in addition stays small", async () => {
+  const html = await (await get("/console/")).text();
+  const known = new Set<string>();
+  /** The scripts that these import and that no page before has loaded. */
+  const added = async (paths: readonly string[]) => {
+    const found = paths.filter((path) => !known.has(path));
+    for (const path of found) {
+      known.add(path);
+      const script = await (await get(path)).text();
+      const imported = [...script.matchAll(/from"(\/console\/a\/[\w.-]+\.js)"/g)].map(([, other]) => other!);
+      found.push(...imported.filter((other) => !known.has(other) && !found.includes(other)));
+    }
+    return found;
+  };
+  const first = await added((await getFiles(html)).filter((path) => path.endsWith(".js")));
+  const scripts = (await Promise.all(first.map(async (path) => (await get(path)).text()))).join("");
+  for (const [name, max] of Object.entries(addedMax)) {
+    const entry = new RegExp(`/console/a/${name}-\\w+\\.js`).exec(scripts)![0];
+    const sizes = await Promise.all((await added([entry])).map(gzipped));
+    const bytes = sizes.reduce((total, size) => total + size, 0);
+    console.log(`console: ${name} adds ${bytes} bytes (gzip)`);
+    expect(bytes).toBeGreaterThan(2_000);
+    expect(bytes).toBeLessThanOrEqual(max);
+  }
 });
 
 test("it can be switched off", async () => {
