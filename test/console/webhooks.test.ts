@@ -45,6 +45,8 @@ describe.skipIf(chromiumPath === undefined)("webhooks", () => {
     const list = page.getByRole("dialog", { name: "Deliveries to Releases" });
     await list.getByText("Pending").waitFor();
     await list.getByText("Delivered", { exact: true }).waitFor();
+    await list.getByText(/^1 attempt · status 200 · \d+ ms$/).waitFor();
+    await list.getByText(/^1 attempt · \d+ ms · The receiver answered 500\./).waitFor();
     expect(await axeFindings(page)).toEqual([]);
     await page.keyboard.press("Escape");
 

@@ -44,6 +44,7 @@ export const webhooks = {
   noDeliveries: "No deliveries yet.",
   states: { pending: "Pending", delivered: "Delivered", failed: "Failed" } as Record<string, string>,
   attempts: (count: number) => counted(count, "attempt", "attempts"),
+  status: (status: number) => `status ${status}`,
   nextAttempt: "next attempt",
   rotate: "New secret",
   rotateText: "Requests are signed with the new secret from now on.",

@@ -5,6 +5,7 @@ import { Badge, RelativeTime } from "../../components/primitives.tsx";
 import { ResourceList } from "../../components/states.tsx";
 import { request } from "../../lib/api.ts";
 import type { WebhookDelivery as Delivery } from "../../lib/api-types.ts";
+import { number } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject } from "../../lib/session.ts";
 import { messages } from "../../messages/index.ts";
@@ -36,6 +37,8 @@ export function WebhookDeliveries({ id, name, onClose }: { id: number; name: str
             </div>
             <span class="muted">
               {w.attempts(delivery.attempts)}
+              {!delivery.error && delivery.status !== null && ` · ${w.status(delivery.status)}`}
+              {delivery.duration_ms !== null && ` · ${number(delivery.duration_ms)} ms`}
               {delivery.error && ` · ${delivery.error}`}
               {delivery.next_attempt_at && delivery.attempts > 0 && (
                 <>
