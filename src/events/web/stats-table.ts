@@ -261,16 +261,17 @@ function countedPages(store: EventSql, web: WebQuery): string {
     WHERE ${inRanges(store, web).where} AND ${isView(store, web)}`;
   const visitors = `SELECT i.distinct_id AS distinct_id, dense_rank() OVER (ORDER BY i.who) AS visitor
     FROM (${withOwners(store, web, ids)}) AS i`;
-  const all = Object.values(periods);
-  const visitorCounts = all.map(
-    (period) => `count(DISTINCT CASE WHEN ${inPeriod(period)} THEN v.visitor END) AS visitors_${period}`,
-  );
-  const viewCounts = all.map(
-    (period) => `sum(CASE WHEN ${inPeriod(period)} THEN e.views ELSE 0 END) AS views_${period}`,
-  );
+  // Per period first: one distinct count of each row instead of one for each period.
+  const counts = `SELECT e.path AS path, e.period AS period, count(DISTINCT v.visitor) AS visitors, sum(e.views) AS views
+    FROM (${allPages(store, web)}) AS e JOIN (${visitors}) AS v ON v.distinct_id = e.distinct_id
+    WHERE e.path IS NOT NULL GROUP BY e.path, e.period`;
   // Rows are read by position: figure by figure, each for both periods.
-  return `SELECT e.path AS value, 0 AS estimated, ${[...visitorCounts, ...viewCounts].join(", ")} FROM (${allPages(store, web)}) AS e
-    JOIN (${visitors}) AS v ON v.distinct_id = e.distinct_id WHERE e.path IS NOT NULL GROUP BY e.path`;
+  const columns = ["visitors", "views"].flatMap((name) =>
+    Object.values(periods).map(
+      (period) => `sum(CASE WHEN ${inPeriod(period)} THEN e.${name} ELSE 0 END) AS ${name}_${period}`,
+    ),
+  );
+  return `SELECT e.path AS value, 0 AS estimated, ${columns.join(", ")} FROM (${counts}) AS e GROUP BY e.path`;
 }
 
 /** SQL for means over the times that a page was left, by path. */
