@@ -38,6 +38,10 @@ describe.skipIf(chromiumPath === undefined)("early access", () => {
     await page.getByText("The flag ignores enrollment.").waitFor();
     await page.getByLabel("Stage").selectOption("Beta");
     await page.getByText("The flag is on for enrolled people.").waitFor();
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByText("The flag ignores enrollment.").waitFor();
+    await page.getByLabel("Stage").selectOption("Beta");
+    await page.getByText("The flag is on for enrolled people.").waitFor();
     await page.getByLabel("Distinct ID").fill("kim");
     await page.getByLabel("Distinct ID").press("Enter");
     await page.getByText("kim is enrolled.").waitFor();
@@ -47,6 +51,7 @@ describe.skipIf(chromiumPath === undefined)("early access", () => {
       return await page.getByRole("link", { name: "kim", exact: true }).isVisible();
     }, "the person is enrolled");
     await page.getByText("1 enrolled · 0 opted out").waitFor();
+    await page.getByRole("heading", { name: "Changes of enrollment per day" }).waitFor();
     await looksRight(page);
 
     await page.getByRole("link", { name: "Early access", exact: true }).first().click();

@@ -80,4 +80,39 @@ describe.skipIf(chromiumPath === undefined)("survey texts", () => {
     expect(errors).toEqual([]);
     await context.close();
   }, 60_000);
+
+  test("responses on a narrow screen have whole words", async () => {
+    const { server } = owner;
+    const questions = ["What is missing?", "Anything else?", "Who told you about us?"].map(
+      (question, at) => ({
+        type: "open",
+        id: `q${at}`,
+        question,
+      }),
+    );
+    const body = { name: "Narrow", type: "popover", questions };
+    const survey = await (await server.api("/api/projects/1/surveys/", { method: "POST", body })).json();
+    const answers = Object.fromEntries(
+      questions.map(({ id }) => [`$survey_response_${id}`, "A long answer of many words. ".repeat(9)]),
+    );
+    const properties = { $survey_id: survey.id, ...answers };
+    await server.batch([{ event: "survey sent", distinct_id: "narrow-person", properties }]);
+    await server.eventsWhenStored(1);
+    const { page, context } = await owner.open();
+    await page.setViewportSize({ width: 360, height: 740 });
+    const name = page.getByRole("link", { name: "narrow-person" });
+    await until(async () => {
+      await page.goto(`/console/surveys/${survey.id}?tab=responses`);
+      await page.getByRole("heading", { level: 2, name: "Responses" }).waitFor();
+      await page.getByText(/No responses yet|Person/).waitFor();
+      return await name.isVisible();
+    }, "the response is listed");
+    const lines = await page.getByRole("columnheader", { name: "Person" }).evaluate((cell) => {
+      const range = document.createRange();
+      range.selectNodeContents(cell);
+      return range.getClientRects().length;
+    });
+    expect(lines).toBe(1);
+    await context.close();
+  }, 60_000);
 });

@@ -111,11 +111,12 @@ const getCode = (flagKey: string) =>
 
 function StageCard({ feature, onChanged }: { feature: Feature; onChanged: (after: Feature) => void }) {
   const { id, stage, description, feature_flag: flag } = feature;
-  const change = (chosen: Stage) =>
+  const change = (chosen: Stage, isUndo = false) =>
     void changeFeature(id, { stage: chosen }).then(
       (after) => {
         onChanged(after);
-        toast(w.stageChanged(w.stages[after.stage]));
+        // Leaving a released stage turns the flag off for all who enrolled.
+        toast(w.stageChanged(w.stages[after.stage]), isUndo ? undefined : () => change(stage, true));
       },
       (error) => toastError(errorMessage(error)),
     );
@@ -129,7 +130,7 @@ function StageCard({ feature, onChanged }: { feature: Feature; onChanged: (after
         label={w.stage}
         value={stage}
         choices={Object.entries(w.stages) as [Stage, string][]}
-        onChange={change}
+        onChange={(chosen) => change(chosen)}
       />
       <p class="help">{w.effects[stage]}</p>
     </section>
@@ -155,11 +156,14 @@ function EnrollmentCard({ feature }: { feature: Feature }) {
               {w.enrolled(enrolled)} · {w.optedOut(optedOut)}
             </p>
             {enrolled + optedOut > 0 && (
-              <Content of={days} rows={2}>
-                {({ results }) => (
-                  <InsightView kind="trends" view="bar" results={named(results)} label={w.perDay} />
-                )}
-              </Content>
+              <>
+                <h3>{w.perDay}</h3>
+                <Content of={days} rows={2}>
+                  {({ results }) => (
+                    <InsightView kind="trends" view="bar" results={named(results)} label={w.perDay} />
+                  )}
+                </Content>
+              </>
             )}
             {persons.length === 0 ? (
               <Empty title={w.noPersons} icon="persons" />

@@ -243,13 +243,13 @@ function ConditionFields({
   return (
     <>
       <h3>{w.where}</h3>
+      <Field label={w.url} value={url} help={w.urlHelp} onInput={(text) => onChange({ url: text })} />
       <Select
         label={w.urlMatch}
         value={urlMatchType}
         choices={Object.entries(lazyMessages.surveys.urlMatches)}
         onChange={(chosen) => onChange({ urlMatchType: chosen })}
       />
-      <Field label={w.url} value={url} help={w.urlHelp} onInput={(text) => onChange({ url: text })} />
       <details open={hasUtm} onToggle={(event) => setUtmOpen(event.currentTarget.open)}>
         <summary>{w.utm}</summary>
         <div class="stack">
