@@ -147,7 +147,7 @@ export async function acquirePartitions(
     await lease.assertHeld(t);
     const rows = await t<PositionRow[]>`
       UPDATE flagkeep.partition SET holder = ${lease.id}, wanted = NULL, epoch = epoch + 1, moved_at = clock_timestamp()
-      WHERE id IN (SELECT id FROM flagkeep.partition WHERE id = ANY(${idList(ids)}::text::int[]) ORDER BY id FOR NO KEY UPDATE)
+      WHERE id IN (SELECT id FROM flagkeep.partition WHERE id = ANY(${idList(ids)}::text::int[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED)
         AND (holder IS NULL OR holder = ${lease.id} OR holder NOT IN (SELECT id FROM flagkeep.loader))
       RETURNING ${t.unsafe(positionColumns)}`;
     return rows.map(toPosition);

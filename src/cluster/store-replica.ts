@@ -192,17 +192,23 @@ export class StoreReplica {
    * Like `change` with a lease, but rows that `write` writes in the transaction are part of the commit: if it throws,
    * nothing is committed. Until a call with the same function succeeds, all other changes are rejected: they would commit
    * the local rows of `write` alone. @throws {PostgresUnreachableError} it is unknown whether it was committed
+   * @param prepare runs first, before other nodes have to wait
    * @throws {LeaseLostError} @throws errors of `write`
    */
-  async commitWith(write: (t: Transaction) => Promise<void>, lease: CommitFence): Promise<void> {
-    const limits = { lease, end: performance.now() + commitMs, idleMs: idleMsMax, isAtomic: true };
+  async commitWith(
+    write: (t: Transaction) => Promise<void>,
+    lease: CommitFence,
+    prepare?: (t: Transaction) => Promise<void>,
+  ): Promise<void> {
+    const end = performance.now() + commitMs;
+    const limits = { lease, end, idleMs: idleMsMax, isAtomic: true, prepare };
     await this.tryChange(write, limits);
   }
 
   /** @param rowsAtOnce rows per commit; readers may see the first commits without the later ones */
   private async tryChange<Result>(
     run: (t: Transaction, now: Date) => Result | Promise<Result>,
-    { lease, end, idleMs, isAtomic = false }: ChangeLimits,
+    { lease, end, idleMs, isAtomic = false, prepare }: ChangeLimits,
     rowsAtOnce = Number.MAX_SAFE_INTEGER,
   ): Promise<Result> {
     const leave = await this.ownTurn(end, run);
@@ -210,6 +216,7 @@ export class StoreReplica {
     let sent: Sent | undefined;
     try {
       const work = async (t: Transaction, extend: () => void) => {
+        await prepare?.(t);
         const now = await this.lockStore(t, leftUntil(end));
         await lease?.assertHeld(t);
         // The lease holder's uncommitted rows are newer than those in PostgreSQL.
@@ -369,6 +376,8 @@ interface ChangeLimits {
   idleMs: number;
   /** Whether an error of the change rolls everything back. */
   isAtomic?: boolean;
+  /** Runs first, before other nodes have to wait. */
+  prepare?: ((t: Transaction) => Promise<void>) | undefined;
 }
 
 /** Opens a replica at a schema version; one that was migrated further, which was not committed, is deleted. */

@@ -236,8 +236,21 @@ export class SharedPeople {
   around(identity: PeopleStore): IdentityStore {
     const { postgres, partitions, commitFence: fence } = this;
     if (this.rows !== undefined && fence !== undefined) {
-      const commit: RowStoreDeps["commit"] = (write) =>
-        postgres.untilDone(() => this.untilLost(() => this.copy.commitWith(write, fence)));
+      const commit: RowStoreDeps["commit"] = async (write, prepare) => {
+        const all = async (t: Transaction) => {
+          await prepare(t);
+          await write(t);
+        };
+        // Rows of persons are those of this engine's projects: other engines commit meanwhile.
+        const prepareHeld = async (t: Transaction) => {
+          await partitions?.lease.assertHeld(t);
+          await prepare(t);
+        };
+        const isShared = partitions !== undefined;
+        const send = () =>
+          this.copy.commitWith(isShared ? write : all, fence, isShared ? prepareHeld : undefined);
+        await postgres.untilDone(() => this.untilLost(send));
+      };
       const cursor = partitions && { cursor: partitions.progress };
       const rows = new RowStore({ postgres, people: identity, commit, ...cursor });
       this.store = { people: identity, rows };

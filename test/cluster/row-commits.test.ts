@@ -58,13 +58,15 @@ class TestEngine {
     readonly lease: Lease,
     private readonly db: PeopleDb,
   ) {
-    const commit: RowStoreDeps["commit"] = async (write) => {
+    const commit: RowStoreDeps["commit"] = async (write, prepare) => {
       const writeAndCall = async (t: Transaction) => {
         const apply: ProxyHandler<Transaction>["apply"] = (target, _, args) => {
           if (Array.isArray(args[0])) this.onStatement(args[0].join("?"));
           return Reflect.apply(target, undefined, args);
         };
-        await write(new Proxy(t, { apply }));
+        const watched = new Proxy(t, { apply });
+        await prepare(watched);
+        await write(watched);
         this.onWritten();
       };
       await postgres.untilDone(() => copy.commitWith(writeAndCall, lease));
@@ -226,6 +228,36 @@ test("a step with a deletion that is repeated stores its group types on both sid
   );
   const expected = ["company", "team"].map((name, typeIndex) => ({ name, typeIndex }));
   expect([attempts, [...types], engine.groupTypes]).toEqual([2, expected, expected]);
+  await engine.kill();
+  await postgres.close();
+});
+
+test("what a commit prepares is written while another node changes the store, and with the rest or not at all", async () => {
+  const postgres = await connect();
+  const engine = await TestEngine.start(postgres);
+  const prepared = Promise.withResolvers<void>();
+  const order: string[] = [];
+  const prepare = async (t: Transaction) => {
+    await t`INSERT INTO flagkeep.secret VALUES ('prepared', '')`;
+    order.push("prepared");
+    prepared.resolve();
+  };
+  const write = async () => {
+    order.push("written");
+    throw new Error("on purpose");
+  };
+  let commits: Promise<unknown> | undefined;
+  await postgres.transaction(async (t) => {
+    await t`SELECT 1 FROM flagkeep.store WHERE name = 'people' FOR UPDATE`;
+    commits = engine.copy.commitWith(write, engine.lease, prepare).catch((error: unknown) => error);
+    await prepared.promise;
+    order.push("other change");
+  });
+  expect(await commits).toMatchObject({ message: "on purpose" });
+  expect(order).toEqual(["prepared", "other change", "written"]);
+  expect(
+    await postgres.run((sql) => sql`SELECT 1 FROM flagkeep.secret WHERE name = 'prepared'`),
+  ).toHaveLength(0);
   await engine.kill();
   await postgres.close();
 });

@@ -16,7 +16,7 @@ import type { StepPart } from "../step-input.ts";
 import { type OpenStep, type PeopleStore, stepCharactersMax, stepPersonsMax } from "../store.ts";
 import { deletePerson } from "./merge-rows.ts";
 import { RowState, type Run } from "./row-state.ts";
-import { writeRows } from "./writer.ts";
+import { writeOtherRows, writePersonRows, writeRows } from "./writer.ts";
 
 /** How far persons are applied. */
 export interface StepCursor {
@@ -37,8 +37,9 @@ export interface RowStoreDeps {
   /**
    * Commits the changes of the replicated file together with rows; retries until it is done. If `write` throws, nothing
    * is committed, and no other changes of the file are committed before it is done.
+   * @param prepare runs before `write`, while other nodes can change the store
    */
-  commit(write: (t: Transaction) => Promise<void>): Promise<void>;
+  commit(write: (t: Transaction) => Promise<void>, prepare: (t: Transaction) => Promise<void>): Promise<void>;
 }
 
 /** The rows lack entries that the replicated file has, and that may be deleted from the journal. */
@@ -175,14 +176,19 @@ class RowStep implements IdentityStep {
       return [];
     }
     let spikes: SpikeSignal[] | undefined;
+    let isCommitted = false;
+    const prepare = async (t: Transaction) => {
+      isCommitted = !(await cursor.lock(t, this.lane, lastSeq));
+      if (!isCommitted) await writePersonRows(t, this.state);
+    };
     await this.deps.commit(async (t) => {
-      const newTypes = await this.write(t, lastSeq);
+      const newTypes = isCommitted ? [] : await this.write(t, lastSeq);
       // Once: if the commit has to be repeated, the changes of the file are still there.
       spikes ??= this.open.commit(lastSeq, () => {
         addGroupTypes(this.deps.people.db, newTypes);
         this.addedTypes = newTypes;
       });
-    });
+    }, prepare);
     cursor.committed(this.lane, lastSeq);
     // The state does not reflect deletions.
     if (deferred.length === 0) this.owner.keep(this.state);
@@ -197,8 +203,7 @@ class RowStep implements IdentityStep {
   private async write(t: Transaction, lastSeq: number): Promise<NewGroupType[]> {
     const { lane, state } = this;
     const { cursor } = this.deps;
-    if (!(await cursor.lock(t, lane, lastSeq))) return [];
-    await writeRows(t, state);
+    await writeOtherRows(t, state);
     const newTypes = [...state.groups.newTypes];
     this.open.input.restartDeferred();
     const run: Run = (work) => work(t as unknown as Sql);

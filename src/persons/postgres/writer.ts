@@ -73,11 +73,21 @@ const charactersAtOnce = 16 * 1024 * 1024;
 
 /** Writes the state of a step, in the step's transaction. */
 export async function writeRows(t: Transaction, state: RowState): Promise<void> {
-  const { people, groups, personlessIds } = state;
+  await writePersonRows(t, state);
+  await writeOtherRows(t, state);
+}
+
+/** Writes persons and their IDs, which only steps of the project's engine write. */
+export async function writePersonRows(t: Transaction, state: RowState): Promise<void> {
   await writePersons(t, state);
-  await insertRows(t, "distinct_id", idColumns, idRows(people), {
+  await insertRows(t, "distinct_id", idColumns, idRows(state.people), {
     conflict: "(project_id, id_hash) DO UPDATE SET person_id = excluded.person_id, joined = excluded.joined",
   });
+}
+
+/** Writes the rest: requests of other nodes may change the same rows. */
+export async function writeOtherRows(t: Transaction, state: RowState): Promise<void> {
+  const { people, groups, personlessIds } = state;
   await writeFolds(t, people);
   await writeGroups(t, groups);
   const personless = [...personlessIds.added.values()].map(({ projectId, hash }): Value[] => [
