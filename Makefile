@@ -5,7 +5,7 @@ BUN := node_modules/.bin/bun
 SOURCES := $(shell find cli src -type f 2>/dev/null) build.ts package.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run build release check audit static format test test-fast clickhouse test-clickhouse test-cluster test-budgets test-crash test-random test-sdk kill-test prove mutation bench bench-flood bench-backups bench-disk-space bench-queries bench-statements bench-experiments bench-workers bench-peers bench-flag-peers soak pictures clean
+.PHONY: help run build release check audit static format test test-fast clickhouse test-clickhouse test-cluster test-budgets test-crash test-random test-sdk kill-test prove mutation bench bench-flood bench-backups bench-disk-space bench-queries bench-statements bench-experiments bench-cluster bench-workers bench-peers bench-flag-peers soak pictures clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -108,6 +108,9 @@ bench-statements: node_modules/.installed ## Run 22 typical statements at the de
 bench-experiments: node_modules/.installed ## Measure the results of an experiment over 10 million events (EVENTS=10000000 ROUNDS=3)
 	mkdir -p dist
 	USERS=$(or $(USERS),500000) $(BUN) test/bench/experiments.ts
+
+bench-cluster: build ## Measure a new node of a cluster with many persons as rows (PERSONS=1000000 ROUNDS=5)
+	$(BUN) test/bench/cluster.ts
 
 bench-workers: build ## Measure how HTTP workers scale, each with a fifth of a CPU (ROUNDS=3 SECONDS=5; needs root)
 	$(BUN) test/bench/workers.ts
