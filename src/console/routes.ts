@@ -34,6 +34,8 @@ const pageHeaders = {
   "X-Content-Type-Options": "nosniff",
   "Referrer-Policy": "no-referrer",
   "Cross-Origin-Opener-Policy": "same-origin",
+  // A share link that is published somewhere is still not listed by search engines.
+  "X-Robots-Tag": "noindex, nofollow",
 };
 
 /** Of the frame that previews surveys: without an origin; the renderer of posthog-js writes its styles into the page. */

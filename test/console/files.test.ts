@@ -39,7 +39,7 @@ const gzipped = async (path: string) =>
   (await (await get(path, { "Accept-Encoding": "gzip" })).bytes()).length;
 
 test("the page is under the policy, and every path under /console/ is the page", async () => {
-  for (const path of ["/console/", "/console/flags", "/console/flags/1", "/console/no/such/page"]) {
+  for (const path of ["/console/", "/console/flags", "/console/shared", "/console/no/such/page"]) {
     const answer = await get(path);
     expect(answer.status).toBe(200);
     expect(answer.headers.get("content-type")).toBe("text/html; charset=utf-8");
@@ -50,6 +50,7 @@ test("the page is under the policy, and every path under /console/ is the page",
     expect(answer.headers.get("x-content-type-options")).toBe("nosniff");
     expect(answer.headers.get("referrer-policy")).toBe("no-referrer");
     expect(answer.headers.get("cross-origin-opener-policy")).toBe("same-origin");
+    expect(answer.headers.get("x-robots-tag")).toBe("noindex, nofollow");
     expect(answer.headers.get("access-control-allow-origin")).toBeNull();
     const html = await answer.text();
     expect(html).not.toMatch(/style=|<style|<script>|<script (?!.*src=)/);
