@@ -234,7 +234,17 @@ export function deleteSurvey(deps: FlagWriteDeps, actor: ExperimentActor, id: st
 
 /** Flags of surveys are not listed, so no user can request a change of one: they need no approval. */
 const changeOwnFlag = (deps: FlagWriteDeps, actor: ExperimentActor, flagId: number, sent: JsonObject) =>
-  changeFlag(deps, { ...actor, skipsApproval: true }, { flagId, ownsFlag: true }, sent);
+  withSentField(() => changeFlag(deps, { ...actor, skipsApproval: true }, { flagId, ownsFlag: true }, sent));
+
+/** Errors of the flag's filters name the member of the survey that they came from. @throws {InvalidFieldError} */
+function withSentField<Written>(write: () => Written): Written {
+  try {
+    return write();
+  } catch (error) {
+    if (!(error instanceof InvalidFieldError) || error.field !== "filters") throw error;
+    throw new InvalidFieldError("targeting_flag_filters", error.code, error.message);
+  }
+}
 
 /** The survey as the request leaves it. @throws {InvalidFieldError} */
 function withInput(t: Reading, before: Survey, input: SurveyInput, now: Date): Survey {
@@ -336,20 +346,22 @@ function newFlag(
   suffix: string,
   filters: JsonObject,
 ): number {
-  return createFlag(deps, {
-    projectId: project.id,
-    by,
-    now,
-    createsUsageDashboard: false,
-    fields: {
-      // The first digits of such an id are its time, which surveys may share.
-      key: `${surveyFlagPrefix}${survey.id.slice(-12)}-${Bun.randomUUIDv7().slice(-6)}${suffix}`,
-      name: `Targeting flag of the survey ${survey.name}`,
-      filters,
-      active: isRunning(survey),
-      creationContext: "surveys",
-    },
-  }).id;
+  return withSentField(() =>
+    createFlag(deps, {
+      projectId: project.id,
+      by,
+      now,
+      createsUsageDashboard: false,
+      fields: {
+        // The first digits of such an id are its time, which surveys may share.
+        key: `${surveyFlagPrefix}${survey.id.slice(-12)}-${Bun.randomUUIDv7().slice(-6)}${suffix}`,
+        name: `Targeting flag of the survey ${survey.name}`,
+        filters,
+        active: isRunning(survey),
+        creationContext: "surveys",
+      },
+    }),
+  ).id;
 }
 
 function afterWrite(t: MetadataTx, survey: Survey): void {

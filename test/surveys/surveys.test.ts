@@ -109,6 +109,8 @@ test("removing the targeting flag leaves the survey, and a linked flag lists it"
   const flag = (await api("/feature_flags/", { method: "POST", body: { key: "linked" } })).body;
   const { body } = await create({ linked_flag_id: flag.id, targeting_flag_filters: { groups: [{}] } });
   expect((await api(`/feature_flags/${flag.id}/`)).body.surveys[body.id].name).toBe("Why");
+  const rejected = await change(body.id, { targeting_flag_filters: { groups: "x" } });
+  expect(rejected).toMatchObject({ status: 400, body: { attr: "targeting_flag_filters" } });
   const after = await change(body.id, { remove_targeting_flag: true, linked_flag_id: null });
   expect([after.status, after.body.targeting_flag, after.body.linked_flag]).toEqual([200, null, null]);
   expect((await api(`/feature_flags/${flag.id}/`)).body.surveys).toEqual({});
@@ -222,6 +224,7 @@ test.each([
     { conditions: { seenSurveyWaitPeriodInDays: -1 } },
     "conditions.seenSurveyWaitPeriodInDays",
   ],
+  ["filters of persons", { targeting_flag_filters: { groups: "x" } }, "targeting_flag_filters"],
   ["an unknown flag", { linked_flag_id: 999_999 }, "linked_flag_id"],
   ["an end without start", { end_date: "2026-01-01T00:00:00Z" }, "end_date"],
   ["a start in the future", { start_date: "2999-01-01T00:00:00Z" }, "start_date"],
