@@ -54,10 +54,12 @@ async function send(url: string, path: string, body: unknown): Promise<void> {
   if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
 }
 
-/** Flags, people, and thirty days of events. */
+/** Flags, people, and thirty days of events; before them fewer visits, for the comparison. */
 async function fill(url: string): Promise<void> {
   for (const flag of shopFlags) await send(url, `/api/projects/${created.project.id}/feature_flags/`, flag);
-  for (const batch of [...shopEvents(Date.now()), ...shopVisits(Date.now())])
+  const now = Date.now();
+  const before = shopVisits(now - 33 * 86_400_000).slice(1);
+  for (const batch of [...shopEvents(now), ...shopVisits(now), ...before])
     await send(url, "/batch/", { api_key: created.project.api_key, batch });
 }
 
