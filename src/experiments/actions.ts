@@ -11,7 +11,7 @@ import { findFlagByKey } from "../flags/store/flag.ts";
 import { unusedKeyFor } from "../flags/store/flag-limits.ts";
 import { createFlag, type FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import { EditConflictError, InvalidFieldError, trimmedString } from "../lib/errors.ts";
-import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
+import { isJsonObject, type JsonObject } from "../lib/json/value.ts";
 import { recordExperiment } from "./activity.ts";
 import { type EditInput, getColumns, type NewInput } from "./fields.ts";
 import {
@@ -22,6 +22,7 @@ import {
   getFlag,
   getLinkedFlag,
   holdoutFilters,
+  readVariants,
 } from "./flag-changes.ts";
 import { changeFlagConfig } from "./flag-config.ts";
 import { assertMayRollBack, readRollbacks } from "./guardrail-access.ts";
@@ -84,8 +85,7 @@ function flagOfNew(
       "invalid_input",
       "Send the variants either in `feature_flag.filters` or in `parameters.feature_flag_variants`.",
     );
-  const filters =
-    input.feature_flag?.filters ?? getFilters(sentVariants, input.parameters?.rollout_percentage);
+  const filters = input.feature_flag?.filters ?? getFilters(input.parameters ?? {});
   assertVariants(
     getVariants(filters),
     input.feature_flag?.filters === undefined ? "parameters" : "feature_flag",
@@ -101,17 +101,27 @@ function flagOfNew(
       filters,
       active: false,
       creationContext: input.type === "web" ? "web_experiments" : "experiments",
-      ensureExperienceContinuity: input.feature_flag?.ensure_experience_continuity ?? false,
+      ensureExperienceContinuity:
+        input.feature_flag?.ensure_experience_continuity ??
+        input.parameters?.ensure_experience_continuity === true,
     },
   });
   return { flag, ownsFlag: true };
 }
 
-function getFilters(variants: Json | undefined, rollout: Json | undefined): JsonObject {
+/** Filters from PostHog's older members of `parameters`. */
+function getFilters({
+  feature_flag_variants: variants,
+  rollout_percentage: rollout,
+  aggregation_group_type_index: groupType,
+  feature_flag_payloads: payloads,
+}: JsonObject): JsonObject {
   const evenly = ["control", "test"].map((key): JsonObject => ({ key, rollout_percentage: 50 }));
   return {
-    groups: [{ properties: [], rollout_percentage: typeof rollout === "number" ? rollout : 100 }],
-    multivariate: { variants: variants ?? evenly },
+    groups: [{ properties: [], rollout_percentage: rollout ?? 100 }],
+    multivariate: { variants: variants === undefined ? evenly : readVariants(variants) },
+    ...(typeof groupType === "number" ? { aggregation_group_type_index: groupType } : {}),
+    ...(isJsonObject(payloads) ? { payloads } : {}),
   };
 }
 

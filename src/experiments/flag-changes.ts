@@ -9,7 +9,7 @@ import { getVariants } from "../flags/rules/types.ts";
 import { findFlag } from "../flags/store/flag.ts";
 import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import { InvalidFieldError, NotFoundError, PermissionDeniedError } from "../lib/errors.ts";
-import { isJsonObject, type JsonObject } from "../lib/json/value.ts";
+import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
 import { type Experiment, findHoldout } from "./store.ts";
 
 /** Who acts on experiments of a project. */
@@ -108,6 +108,16 @@ export function getFlag(t: Reading, { projectId, flagId }: Pick<Experiment, "pro
   const flag = findFlag(t, projectId, flagId);
   if (flag === undefined) throw new NotFoundError();
   return flag;
+}
+
+/** Variants of `parameters`, which PostHog's clients send with `split_percent` as the percentage. */
+export function readVariants(sent: Json): Json {
+  if (!Array.isArray(sent)) return sent;
+  return sent.map((variant) => {
+    if (!isJsonObject(variant) || variant.split_percent === undefined) return variant;
+    const { split_percent: share, ...others } = variant;
+    return { ...others, rollout_percentage: share };
+  });
 }
 
 /** Whether an experiment can use a flag with these variants. @throws {InvalidFieldError} */

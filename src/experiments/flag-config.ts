@@ -10,7 +10,7 @@ import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
 import type { EditInput } from "./fields.ts";
-import { assertVariants, changeFlag, type ExperimentActor } from "./flag-changes.ts";
+import { assertVariants, changeFlag, type ExperimentActor, readVariants } from "./flag-changes.ts";
 import type { Experiment } from "./store.ts";
 
 /** What clients configure through an experiment; other members of the filters are those that they read. */
@@ -63,7 +63,9 @@ function changedFilters({ filters }: Flag, { parameters, feature_flag: sentFlag 
   const variants = parameters?.feature_flag_variants;
   const sent: JsonObject = {
     ...(isJsonObject(sentFlag?.filters) ? sentFlag.filters : {}),
-    ...(variants === undefined ? {} : { multivariate: { ...multivariate, variants } }),
+    ...(variants === undefined
+      ? {}
+      : { multivariate: { ...multivariate, variants: readVariants(variants) } }),
   };
   return Object.fromEntries(
     filterNames.flatMap((name): [string, Json][] => {

@@ -103,7 +103,8 @@ function checkSource(source: Json | undefined, name: string, field: string): voi
   if (kind !== "EventsNode") throw unsupported(field, `Sources of kind ${JSON.stringify(kind)}`);
   const { event = null, math = "total", math_property: property, properties = [] } = source;
   if (event !== null && typeof event !== "string") throw invalid(field, "`event` must be a string.");
-  if (!maths.includes(String(math ?? "total"))) throw unsupported(field, `The math ${JSON.stringify(math)}`);
+  if (!maths.includes(String(math ?? "total")))
+    throw unsupported(field, `Sources with the math ${JSON.stringify(math)}`);
   const needsProperty = !["total", "unique_session"].includes(String(math ?? "total"));
   if (needsProperty && (typeof property !== "string" || property === ""))
     throw invalid(field, `The math "${math}" requires \`math_property\`.`);

@@ -33,7 +33,7 @@ export interface ExperimentFilter {
   archived?: boolean | undefined;
   flagId?: number | undefined;
   createdById?: number | undefined;
-  /** Part of the name. */
+  /** Part of the name or of the flag's key. */
   search?: string | undefined;
   matches?: ((experiment: Experiment) => boolean) | undefined;
   /** A column of the API, `-` before it for descending. */
@@ -67,7 +67,7 @@ export function listExperiments(
 ): { experiments: Experiment[]; count: number } {
   const wanted = filter.search?.trim().toLowerCase() ?? "";
   const found = db
-    .select({ row: experiment, active: flag.active })
+    .select({ row: experiment, active: flag.active, key: flag.key })
     .from(experiment)
     .innerJoin(flag, eq(flag.id, experiment.flagId))
     .where(
@@ -81,14 +81,13 @@ export function listExperiments(
     )
     .orderBy(desc(experiment.createdAt), desc(experiment.id))
     .all()
+    .filter(({ row, key }) => [row.name, key].some((text) => text.toLowerCase().includes(wanted)))
     .map(({ row, active }): Listed => ({ row, status: getStatus(row, active) }))
-    .filter(({ row, status }) => {
-      return (
-        row.name.toLowerCase().includes(wanted) &&
+    .filter(
+      ({ row, status }) =>
         (filter.status === undefined || status === filter.status) &&
-        (filter.matches === undefined || filter.matches(row))
-      );
-    });
+        (filter.matches === undefined || filter.matches(row)),
+    );
   const sorted = sortBy(found, filter.order, now.getTime());
   return {
     experiments: sorted.slice(page.offset, page.offset + page.limit).map(({ row }) => row),

@@ -47,6 +47,15 @@ const needed: Record<ExperimentStatus, string> = {
   stopped: "must be reset",
 };
 
+const launched = "has already been launched";
+/** The same where a transition has a sentence of its own. */
+const ofOne: Partial<Record<Transition, Partial<Record<ExperimentStatus, string>>>> = {
+  launch: { running: launched, paused: launched },
+  resume: { running: "must be paused" },
+  end: { stopped: "has already ended" },
+  archive: { draft: "must be ended", paused: "must be ended" },
+};
+
 /** @throws {InvalidFieldError} `invalid_transition`, with the state in the message. */
 export function assertTransition(
   transition: Transition,
@@ -57,14 +66,10 @@ export function assertTransition(
   if (transition === "archive" && archived) throw invalid("Experiment is already archived.");
   if (transition === "unarchive" && !archived) throw invalid("Experiment is not archived.");
   if (from.includes(status)) return;
-  if (transition === "launch" && status !== "stopped")
-    throw invalid(`Experiment has already been launched; it is ${status}.`);
   if (transition === "pause" && status === "paused") throw invalid("Experiment is already paused.");
-  if (transition === "resume" && status === "running")
-    throw invalid("Experiment must be paused before it can be resumed; it is running.");
-  if (transition === "end" && status === "stopped")
-    throw invalid("Experiment has already ended; it is stopped.");
-  throw invalid(`Experiment ${needed[status]} before it can be ${done}; it is ${status}.`);
+  const problem = ofOne[transition]?.[status] ?? needed[status];
+  const step = problem.startsWith("must") ? `${problem} before it can be ${done}` : problem;
+  throw invalid(`Experiment ${step}. Its status is ${status}.`);
 }
 
 const invalid = (detail: string) => new InvalidFieldError(null, "invalid_transition", detail);

@@ -21,7 +21,7 @@ import { flagAnswers } from "../flags/api/feature-flags.ts";
 import { findFlag } from "../flags/store/flag.ts";
 import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import { readBoolean, readChoice, readIdFilter } from "../http/params.ts";
-import { bool, enumeration, int, object, optional, string } from "../http/schemas.ts";
+import { enumeration, int, object, optional, string } from "../http/schemas.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
 import {
   type CommandArgument,
@@ -67,6 +67,7 @@ function bodies(context: ExperimentContext, all: readonly Experiment[]): Experim
 
 const byName: Lookup = {
   in: () => listAllExperiments,
+  input: () => ({ archived: "all" }),
   matches: (experiment: ExperimentRecord, argument) =>
     String(experiment.id) === argument || experiment.name === argument,
   value: (experiment: ExperimentRecord) => experiment.id,
@@ -79,6 +80,7 @@ export const experimentArgument: CommandArgument = {
   lookup: byName,
 };
 
+const archivedNames = ["false", "true", "all"] as const;
 const statusNames = [...experimentStatuses, "complete", "all"] as const;
 
 export const listAllExperiments = listOperation({
@@ -87,7 +89,7 @@ export const listAllExperiments = listOperation({
   scope: "experiment:read",
   tag,
   summary: "List experiments",
-  description: "Newest first, without deleted ones.",
+  description: "Newest first, without deleted and archived ones.",
   mcp: { name: "list_experiments" },
   http: { method: "GET", path: "/experiments", answer: "One page of experiments." },
   cli: {
@@ -106,10 +108,12 @@ export const listAllExperiments = listOperation({
   },
   input: object({
     status: optional(enumeration(statusNames, { description: "`complete` is `stopped`." })),
-    archived: optional(bool({ description: "Archived experiments only, or without them." })),
+    archived: optional(
+      enumeration(archivedNames, { default: "false", description: "Archived experiments only, or also." }),
+    ),
     feature_flag_id: optional(int()),
     created_by_id: optional(int()),
-    search: optional(string({ description: "Part of the name." })),
+    search: optional(string({ description: "Part of the name or of the flag's key." })),
     event: optional(string({ description: "Experiments with a metric that counts this event." })),
     order: optional(
       string({ description: `One of ${experimentOrders.join(", ")}; with \`-\` before it descending.` }),
@@ -119,7 +123,7 @@ export const listAllExperiments = listOperation({
   example,
   readQuery: (query) => ({
     status: readStatus(query),
-    archived: readBoolean(query, "archived"),
+    archived: readArchived(query),
     flagId: readIdFilter(query, "feature_flag_id"),
     createdById: readIdFilter(query, "created_by_id"),
     search: query.get("search") ?? undefined,
@@ -145,6 +149,11 @@ function readStatus(query: URLSearchParams): ExperimentStatus | undefined {
   const status = readChoice(query, "status", statusNames);
   if (status === "complete") return "stopped";
   return status === "all" ? undefined : status;
+}
+
+/** Archived experiments are hidden by default, as by PostHog. @throws {InvalidFieldError} */
+function readArchived(query: URLSearchParams): boolean | undefined {
+  return query.get("archived") === "all" ? undefined : (readBoolean(query, "archived") ?? false);
 }
 
 /** Options for members whose values are JSON. */

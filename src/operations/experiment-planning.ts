@@ -2,6 +2,12 @@
 
 import { Type } from "@sinclair/typebox";
 import { readMetric } from "../experiments/metrics.ts";
+import {
+  BaselineStats,
+  calculatorTypes,
+  isCalculatorType,
+  planBaseline,
+} from "../experiments/planned-baseline.ts";
 import { loadStatistics } from "../experiments/statistics.ts";
 import { listExperiments } from "../experiments/store.ts";
 import { flagAnswers } from "../flags/api/feature-flags.ts";
@@ -99,11 +105,18 @@ const calculateRunningTime = operation({
   input: object({
     metric: optional(nullable(record({ description: "A metric of kind `ExperimentMetric`." }))),
     metric_type: optional(
-      nullable(enumeration(["proportion", "mean"], { description: "Without `metric`." })),
+      nullable(
+        enumeration(["proportion", "mean", ...calculatorTypes], {
+          description: "Without `metric`. With a type of PostHog (`funnel`, …) the effect is in percent.",
+        }),
+      ),
     ),
     baseline_value: optional(nullable(num())),
     variance: optional(nullable(num({ minimum: 0, description: "Of one person's value; of means only." }))),
-    minimum_detectable_effect: num({ description: "Smallest relative effect: 0.1 is 10 %." }),
+    baseline_stats: optional(nullable(BaselineStats)),
+    minimum_detectable_effect: num({
+      description: "Smallest relative effect: 0.1 is 10 %; 10 with a `metric_type` of PostHog.",
+    }),
     exposure_rate_per_day: optional(nullable(num({ minimum: 0 }))),
     number_of_variants: optional(int({ minimum: 2, maximum: 20, default: 2 })),
     alpha: optional(num({ minimum: 0.0001, maximum: 0.5, default: 0.05 })),
@@ -144,19 +157,31 @@ const calculateRunningTime = operation({
       metric === undefined
         ? undefined
         : await computeBaseline(stores, metric, { project, now, refresh: "blocking" }, planningDays);
-    const kind = measured?.kind ?? input.metric_type ?? "proportion";
-    const baseline = input.baseline_value ?? measured?.mean;
+    const type = input.metric_type ?? "proportion";
+    const isInPercent = isCalculatorType(type);
+    const effect = input.minimum_detectable_effect / (isInPercent ? 100 : 1);
+    const planned = isInPercent
+      ? planBaseline(type, input)
+      : { kind: type, value: undefined, variance: undefined };
+    const kind = measured?.kind ?? planned.kind;
+    const baseline = input.baseline_value ?? measured?.mean ?? planned.value;
     if (baseline === undefined)
-      throw new InvalidFieldError("baseline_value", "required", "Send `baseline_value` or `metric`.");
+      throw new InvalidFieldError(
+        "baseline_value",
+        "required",
+        "Send `baseline_value`, `baseline_stats` or `metric`.",
+      );
     const variance =
-      kind === "proportion" ? baseline * (1 - baseline) : (input.variance ?? measured?.variance ?? 0);
+      kind === "proportion"
+        ? baseline * (1 - baseline)
+        : (input.variance ?? measured?.variance ?? planned.variance ?? 0);
     const exposuresPerDay = input.exposure_rate_per_day ?? (measured?.persons ?? 0) / planningDays;
-    assertPlannable(kind, baseline, variance, input.minimum_detectable_effect);
+    assertPlannable(kind, baseline, variance, effect);
     const plan = planSampleSize({
       kind,
       baseline,
       variance,
-      effect: input.minimum_detectable_effect,
+      effect,
       exposuresPerDay,
       variants: input.number_of_variants ?? 2,
       alpha: input.alpha,

@@ -1,6 +1,7 @@
 /** Transitions of experiments between their states (contract: experiments 1.3). */
 
 import {
+  conclusionCommentMax,
   conclusions,
   ExperimentBody,
   type ExperimentRecord,
@@ -19,7 +20,7 @@ import { operation } from "./operation.ts";
 
 const Concluding = {
   conclusion: optional(nullable(enumeration(conclusions))),
-  conclusion_comment: optional(nullable(string({ blank: true, max: 3_000 }))),
+  conclusion_comment: optional(nullable(string({ blank: true, max: conclusionCommentMax }))),
 };
 
 function transition(

@@ -91,10 +91,7 @@ export const productInvocations: Record<string, Invocation> = {
   },
   "experiments archive": {
     args: () => inProject("Ended"),
-    wrong: [
-      { args: inProject("Draft"), code: 2, says: "Experiment must be launched" },
-      missing("experiment"),
-    ],
+    wrong: [{ args: inProject("Draft"), code: 2, says: "Experiment must be ended" }, missing("experiment")],
   },
   "experiments unarchive": {
     args: () => inProject("Archived"),

@@ -113,7 +113,7 @@ describe.skipIf(chromiumPath === undefined)("experiments", () => {
       holdout_id: 1,
       minimum_exposures: 10,
       stats_config: { method: "frequentist", baseline_variant_key: "test" },
-      running_time_calculation: { minimum_detectable_effect: 0.11 },
+      running_time_calculation: { minimum_detectable_effect: 11 },
       metrics: [
         {
           series: [{ event: "cart" }, { event: "order paid" }],

@@ -114,9 +114,14 @@ describe("every transition from every state", () => {
 
 test("a message names the required step", async () => {
   const { id } = await draft();
+  const says = async (name: string) => (await go(id, name)).body.detail as string;
+  expect(await says("archive")).toBe(
+    "Experiment must be ended before it can be archived. Its status is draft.",
+  );
+  expect(await says("end")).toBe("Experiment must be launched before it can be ended. Its status is draft.");
   await go(id, "launch");
   expect((await go(id, "archive")).body.detail).toBe(
-    "Experiment must be ended before it can be archived; it is running.",
+    "Experiment must be ended before it can be archived. Its status is running.",
   );
 });
 
@@ -389,30 +394,6 @@ test("saved metrics", async () => {
   expect((await api(`/experiments/${created.id}/`)).body.saved_metrics).toEqual([]);
 });
 
-test("the running time", async () => {
-  const plan = await post("/experiments/calculate_running_time/", {
-    metric_type: "proportion",
-    baseline_value: 0.1,
-    minimum_detectable_effect: 0.1,
-    exposure_rate_per_day: 500,
-  });
-  expect(plan.body).toMatchObject({
-    recommended_sample_size: 29498,
-    recommended_running_time_days: 59,
-    advice: null,
-  });
-  for (const bad of [
-    { baseline_value: 0, minimum_detectable_effect: 0.1 },
-    { baseline_value: 0.9, minimum_detectable_effect: 0.5 },
-    { minimum_detectable_effect: 0.1 },
-    { baseline_value: 0.1, minimum_detectable_effect: 0 },
-    { metric_type: "mean", baseline_value: 3, minimum_detectable_effect: 0.1 },
-    { baseline_value: 1e-308, minimum_detectable_effect: 1e-300 },
-    { baseline_value: 0.5, minimum_detectable_effect: 1e-12 },
-  ])
-    expect((await post("/experiments/calculate_running_time/", bad)).status).toBe(400);
-});
-
 test("lists: status, search, order, and what cannot be parsed", async () => {
   const names = async (query: string) =>
     (await api(`/experiments/?${query}`)).body.results.map(({ name }: { name: string }) => name);
@@ -422,6 +403,16 @@ test("lists: status, search, order, and what cannot be parsed", async () => {
   expect(await names("search=list")).toEqual(["bb list", "aa list"]);
   expect(await names("search=list&order=name")).toEqual(["aa list", "bb list"]);
   expect(await names("search=list&status=running")).toEqual(["bb list"]);
+  expect(await names(`search=${two.feature_flag_key.toUpperCase()}`)).toEqual(["bb list"]);
+  await go(two.id, "end");
+  await go(two.id, "archive");
+  expect(await names("search=list")).toEqual(["aa list"]);
+  expect(await names("search=list&status=stopped")).toEqual([]);
+  expect(await names("search=list&archived=true")).toEqual(["bb list"]);
+  expect(await names("search=list&archived=all")).toEqual(["bb list", "aa list"]);
+  expect(
+    (await flagkeep(["experiments", "show", "bb list"], { FLAGKEEP_DATA_DIR: server.dataDir })).stdout,
+  ).toContain("stopped");
   expect(await names(`search=list&feature_flag_id=${one.feature_flag.id}`)).toEqual(["aa list"]);
   for (const query of ["status=zzz", "feature_flag_id=x", "created_by_id=x", "archived=x"])
     expect((await api(`/experiments/?${query}`)).status).toBe(400);

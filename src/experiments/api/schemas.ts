@@ -87,6 +87,7 @@ const SavedMetricLinks = list(SavedMetricLink);
 const savedMetricsMax = 60;
 
 const descriptionMax = 3_000;
+export const conclusionCommentMax = 4_000;
 const editable = {
   description: optional(
     nullable(string({ blank: true, max: descriptionMax, description: "The hypothesis." })),
@@ -103,10 +104,12 @@ const editable = {
   stats_config: optional(nullable(StatsConfig)),
   only_count_matured_users: optional(bool()),
   minimum_exposures: optional(int({ minimum: 0, maximum: 1_000_000_000 })),
-  running_time_calculation: optional(nullable(record())),
+  running_time_calculation: optional(
+    nullable(record({ description: "The plan; `minimum_detectable_effect` is in percent." })),
+  ),
   holdout_id: optional(nullable(int({ description: "Draft only." }))),
   conclusion: optional(nullable(enumeration(conclusions))),
-  conclusion_comment: optional(nullable(string({ blank: true, max: descriptionMax }))),
+  conclusion_comment: optional(nullable(string({ blank: true, max: conclusionCommentMax }))),
 };
 
 /** Configuration of the flag; its other members are those of a response. */

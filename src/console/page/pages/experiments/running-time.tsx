@@ -28,9 +28,7 @@ interface Plan {
 
 export function RunningTime({ experiment, rejection, onDone }: StepProps) {
   const { running_time_calculation: planned, stats_config: stats } = experiment;
-  const [effect, setEffect] = useState(
-    Math.round((planned.minimum_detectable_effect ?? firstEffect / 100) * 100),
-  );
+  const [effect, setEffect] = useState(toPercent(planned.minimum_detectable_effect ?? firstEffect));
   const [rate, setRate] = useState(
     planned.exposure_rate_per_day === undefined ? "" : String(planned.exposure_rate_per_day),
   );
@@ -61,7 +59,7 @@ export function RunningTime({ experiment, rejection, onDone }: StepProps) {
   const send = async () => {
     const after = await changeExperiment(experiment.id, {
       running_time_calculation: {
-        minimum_detectable_effect: effect / 100,
+        minimum_detectable_effect: effect,
         ...(found && {
           recommended_sample_size: found.recommended_sample_size,
           recommended_running_time: found.recommended_running_time_days,
@@ -144,6 +142,9 @@ function PlanText({ plan, effect }: { plan: Plan; effect: number }) {
     </>
   );
 }
+
+/** The planned effect is in percent, as in PostHog; drafts of earlier versions have a fraction. */
+const toPercent = (effect: number) => Math.round(effect < 1 ? effect * 100 : effect);
 
 /** The value after it has not changed for a moment. */
 function useQuiet(value: string | undefined): string | undefined {
