@@ -18,7 +18,7 @@ import { newPayloadKey, writePayloadKey } from "../src/flags/store/payload-key.t
 import { openSqlite } from "../src/lib/sqlite.ts";
 import type { PostgresAddress } from "../src/lib/store-urls.ts";
 import { paths } from "../src/paths.ts";
-import { openPeople, peopleStore } from "../src/persons/open.ts";
+import { openPersons, personStore } from "../src/persons/open.ts";
 import { groupType } from "../src/persons/schema.ts";
 import { payloadKeyName } from "../src/serve/local-data.ts";
 
@@ -71,9 +71,9 @@ export class ClusterSession {
 async function copyGroupTypes(path: string, postgres: Postgres): Promise<void> {
   const rows = await postgres.transaction(async (t) => {
     await t`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`;
-    return await tableRows(t, peopleStore.name, getTableName(groupType));
+    return await tableRows(t, personStore.name, getTableName(groupType));
   });
-  const { $client: client } = openPeople(path);
+  const { $client: client } = openPersons(path);
   try {
     const tables = new ChangeCapture(client);
     client.transaction(() => tables.write(rows)).immediate();

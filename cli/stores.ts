@@ -16,8 +16,8 @@ import { AppError, NotFoundError } from "../src/lib/errors.ts";
 import { sqliteVersion } from "../src/lib/sqlite.ts";
 import { acquireSharedLock } from "../src/lock.ts";
 import { paths } from "../src/paths.ts";
-import { assertPeoplePresent } from "../src/persons/missing.ts";
-import { openPeople, type PeopleDb } from "../src/persons/open.ts";
+import { assertPersonsPresent } from "../src/persons/missing.ts";
+import { openPersons, type PersonsDb } from "../src/persons/open.ts";
 import type { PersonReader } from "../src/persons/person-reader.ts";
 import { SqlitePersonReader } from "../src/persons/sqlite-person-reader.ts";
 import { assertNoEvents } from "../src/serve/data-directory.ts";
@@ -108,18 +108,18 @@ function assertNoOlderServer(folder: string): void {
   lock.release();
 }
 
-/** The persons store for reading; created if no server has done so yet. @throws {PeopleMissingError} */
-export function openPeopleToRead(options: object): PeopleDb {
+/** The persons store for reading; created if no server has done so yet. @throws {PersonsMissingError} */
+export function openPersonsToRead(options: object): PersonsDb {
   const folder = getDataDir(options as Record<string, unknown>);
-  assertPeoplePresent(folder);
+  assertPersonsPresent(folder);
   const path = paths(folder).people;
-  if (!existsSync(path)) openPeople(path).$client.close();
-  return openPeople(path, { readonly: true });
+  if (!existsSync(path)) openPersons(path).$client.close();
+  return openPersons(path, { readonly: true });
 }
 
 /** Opens the persons store for reading; created if no server has done so yet. */
-export function withPeople<Result>(options: object, work: (people: PeopleDb) => Result): Result {
-  const people = openPeopleToRead(options);
+export function withPeople<Result>(options: object, work: (people: PersonsDb) => Result): Result {
+  const people = openPersonsToRead(options);
   return closingAfter(
     () => work(people),
     () => people.$client.close(),
@@ -135,7 +135,7 @@ export interface ProjectStores {
   /** The operating system user, for the activity log. */
   by: Author;
   /** Persons and groups, for reading. */
-  people: PeopleDb;
+  people: PersonsDb;
   persons: PersonReader;
   flagSets: FlagSets;
 }

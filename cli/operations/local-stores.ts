@@ -2,23 +2,23 @@
 
 import type { Metadata } from "../../src/accounts/metadata.ts";
 import { type IngestionReader, SqliteIngestionReader } from "../../src/persons/ingestion-reader.ts";
-import type { PeopleDb } from "../../src/persons/open.ts";
+import type { PersonsDb } from "../../src/persons/open.ts";
 import type { PersonReader } from "../../src/persons/person-reader.ts";
 import { SqlitePersonReader } from "../../src/persons/sqlite-person-reader.ts";
-import { openPeopleToRead } from "../stores.ts";
+import { openPersonsToRead } from "../stores.ts";
 import type { CallOptions } from "./server.ts";
 
 export class LocalStores implements Disposable {
-  private openedPeople: PeopleDb | undefined;
+  private openedPersons: PersonsDb | undefined;
 
   constructor(
     readonly metadata: Metadata,
     protected readonly options: CallOptions,
   ) {}
 
-  get people(): PeopleDb {
-    this.openedPeople ??= openPeopleToRead(this.options);
-    return this.openedPeople;
+  get people(): PersonsDb {
+    this.openedPersons ??= openPersonsToRead(this.options);
+    return this.openedPersons;
   }
 
   get persons(): PersonReader {
@@ -30,7 +30,7 @@ export class LocalStores implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.openedPeople?.$client.close();
+    this.openedPersons?.$client.close();
   }
 }
 

@@ -15,7 +15,7 @@ import {
 import { deleteIncrementally } from "../lib/remove-files.ts";
 import { paths } from "../paths.ts";
 import { loadedExternally } from "../persons/external-events.ts";
-import { openPeople } from "../persons/open.ts";
+import { openPersons } from "../persons/open.ts";
 import { laneCursors } from "../persons/reader.ts";
 import { versions } from "../version.ts";
 import { countEvents, countStores } from "./counts.ts";
@@ -77,7 +77,7 @@ const noPositions = (): Record<Lane, number> => ({ realtime: 0, historical: 0 })
 
 /** Cursors of applied persons, and of loaded events in an external event store. */
 function cursorsIn(path: string): Record<"applied" | "outside", Record<Lane, number>> {
-  const people = openPeople(path, { readonly: true });
+  const people = openPersons(path, { readonly: true });
   try {
     return { applied: laneCursors(people), outside: loadedExternally(people) };
   } finally {

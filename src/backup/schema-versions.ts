@@ -8,7 +8,7 @@ import { setNativeFolder } from "../events/duckdb/native-folder.ts";
 import { NonNegativeInt, nullable, strictObject } from "../lib/schema.ts";
 import { sqliteVersion } from "../lib/sqlite.ts";
 import { paths } from "../paths.ts";
-import { peopleSchemaVersion } from "../persons/open.ts";
+import { personSchemaVersion } from "../persons/open.ts";
 import { callControl } from "../rpc/control.ts";
 import { BackupFromNewerVersionError } from "./errors.ts";
 import type { Manifest } from "./manifest.ts";
@@ -29,7 +29,7 @@ export type SchemaVersion = Static<typeof SchemaVersion>;
 
 /** The schema versions that this executable creates. */
 export function knownVersions(): Record<StoreName, number> {
-  return { metadata: metadataSchemaVersion, people: peopleSchemaVersion, events: eventsSchemaVersion };
+  return { metadata: metadataSchemaVersion, people: personSchemaVersion, events: eventsSchemaVersion };
 }
 
 /** @throws {BackupFromNewerVersionError} a store in the backup has a schema that this version does not support. */

@@ -8,7 +8,7 @@ import { openEventDatabase } from "../events/duckdb/database.ts";
 import { type Lane, scanSegment } from "../journal/segment.ts";
 import { problemLine } from "../lib/sqlite.ts";
 import { paths } from "../paths.ts";
-import { openPeople } from "../persons/open.ts";
+import { openPersons } from "../persons/open.ts";
 import { countEvents, countStores, getDifference } from "./counts.ts";
 import { BackupCorruptError } from "./errors.ts";
 import { type Manifest, manifestName } from "./manifest.ts";
@@ -36,7 +36,7 @@ export async function openRestored(folder: string, manifest: Manifest, thorough:
   });
   if (named.has("people.sqlite")) {
     await opening("people.sqlite", () => {
-      const people = openPeople(dataPaths.people, { synchronous });
+      const people = openPersons(dataPaths.people, { synchronous });
       if (thorough) assertIntact("people.sqlite", people.$client);
       people.$client.close();
     });

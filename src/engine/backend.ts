@@ -10,7 +10,7 @@ import { type DownloadRequest, downloadQuery } from "../events/query/download.ts
 import { type QueryRequest, runQuery } from "../events/query/run-query.ts";
 import { duckdbSql, type EventSql, type SentPropertiesLocation } from "../events/sql-dialect.ts";
 import type { EventStore } from "../events/store.ts";
-import type { PeopleDb } from "../persons/open.ts";
+import type { PersonsDb } from "../persons/open.ts";
 import { QueryTimeoutError, type RunningQueries, type RunOptions } from "./running-queries.ts";
 
 /** The event store's replicas of persons. */
@@ -45,7 +45,7 @@ export interface DuckdbDeps {
   loader: EventLoader;
   mirror: DuckdbPersonReplica;
   queries: RunningQueries;
-  people: PeopleDb;
+  people: PersonsDb;
   resultBytesMax: number;
   /** Receives the event properties that a query reads; see `materialized-columns.ts`. */
   onProperties?: (names: Iterable<string>) => void;

@@ -20,7 +20,7 @@ import type { PropertyLocation } from "../events/sql-dialect.ts";
 import type { Lane } from "../journal/segment.ts";
 import type { ClickHouseAddress } from "../lib/store-urls.ts";
 import { ExternalEvents, type LoadProgress } from "../persons/external-events.ts";
-import type { PeopleDb } from "../persons/open.ts";
+import type { PersonsDb } from "../persons/open.ts";
 import { type PersonSource, sqlitePersonSource } from "../persons/replica-source.ts";
 import type { EventBackend, PersonCopies } from "./backend.ts";
 import { QueryMemoryExceededError, QueryTimeoutError, type RunOptions } from "./running-queries.ts";
@@ -80,7 +80,7 @@ export class ClickHouseBackend implements EventBackend {
 
   constructor(
     address: ClickHouseAddress,
-    people: PeopleDb,
+    people: PersonsDb,
     private readonly options: ClickHouseBackendOptions,
     private readonly callbacks: ClickHouseBackendCallbacks,
   ) {

@@ -30,7 +30,7 @@ import type { Lane } from "../journal/segment.ts";
 import { PeriodicTasks } from "../lib/concurrency.ts";
 import type { IdentityStep, IdentityStore } from "../persons/batch.ts";
 import { type LoadProgress, recordPositions } from "../persons/external-events.ts";
-import { type PeopleDb, peopleStore } from "../persons/open.ts";
+import { type PersonsDb, personStore } from "../persons/open.ts";
 import type { PersonReader } from "../persons/person-reader.ts";
 import type { PersonWriter } from "../persons/person-writer.ts";
 import { PostgresPersonSource } from "../persons/postgres/person-source.ts";
@@ -38,7 +38,7 @@ import { postgresPersonWriter, sweepPendingRows } from "../persons/postgres/pers
 import { PostgresPersonReader } from "../persons/postgres/reader.ts";
 import { assertRowsCurrent, RowStore, type RowStoreDeps } from "../persons/postgres/store.ts";
 import type { PersonSource } from "../persons/replica-source.ts";
-import type { PeopleStore } from "../persons/store.ts";
+import type { PersonStore } from "../persons/store.ts";
 import type { PersonCopies } from "./backend.ts";
 import type { EngineStart } from "./messages.ts";
 import { PartitionedLoading, type PipelinePort } from "./partitioned-loading.ts";
@@ -78,7 +78,7 @@ interface PersonRows {
   sweep(nowMicros: number): Promise<void>;
 }
 
-export class SharedPeople {
+export class ClusterPersons {
   private reader: JournalReader | undefined;
   private forgotten: Record<Lane, number> = { realtime: 0, historical: 0 };
   private readonly chores = new PeriodicTasks((error) => {
@@ -87,10 +87,10 @@ export class SharedPeople {
   private mirrored = 0;
   /** Set if all engines load. */
   private partitions: PartitionedLoading | undefined;
-  private people: PeopleDb | undefined;
+  private people: PersonsDb | undefined;
   /** The positions of all partitions that were recorded last. */
   private recorded = "";
-  private store: { people: PeopleStore; rows: RowStore } | undefined;
+  private store: { people: PersonStore; rows: RowStore } | undefined;
   /** Undefined if persons are in the replicas. */
   readonly rows: PersonRows | undefined;
 
@@ -106,21 +106,21 @@ export class SharedPeople {
 
   /** Applies other nodes' changes, and acquires the lease if it is free. @throws {OperatorActionError} */
   static async open(
-    people: PeopleDb,
+    people: PersonsDb,
     { postgres: address, node }: NonNullable<EngineStart["shared"]>,
     callbacks: ClusterPersonsCallbacks,
-  ): Promise<SharedPeople> {
+  ): Promise<ClusterPersons> {
     const postgres = new Postgres(address, { connections, name: "engine" }, (reason) =>
       callbacks.onUnavailable(reason),
     );
-    const copy = StoreReplica.attach(people.$client, peopleStore, postgres, {
+    const copy = StoreReplica.attach(people.$client, personStore, postgres, {
       onApplied: () => callbacks.onAcquired(),
     });
     const holder = crypto.randomUUID();
     const lease = await postgres.untilDone(() => acquireLease(postgres, { node, holder }));
     await postgres.untilDone(() => copy.catchUp());
     const layout = await postgres.untilDone(() => readLayout(postgres));
-    const shared = new SharedPeople(postgres, copy, lease, layout, callbacks);
+    const shared = new ClusterPersons(postgres, copy, lease, layout, callbacks);
     if (layout.loading === "partitions") {
       await shared.loadPartitions(people, node);
       return shared;
@@ -135,7 +135,7 @@ export class SharedPeople {
     return shared;
   }
 
-  private async loadPartitions(people: PeopleDb, node: string): Promise<void> {
+  private async loadPartitions(people: PersonsDb, node: string): Promise<void> {
     const { postgres } = this;
     this.people = people;
     const callbacks = {
@@ -194,7 +194,7 @@ export class SharedPeople {
     const { lease, partitions } = this;
     if (lease === undefined || partitions !== undefined) {
       await this.postgres.listen(changeChannel, (name) => {
-        if (name === peopleStore.name) void this.copy.check();
+        if (name === personStore.name) void this.copy.check();
       });
       this.chores.every(checkIntervalMs, () => this.copy.check());
     }
@@ -233,7 +233,7 @@ export class SharedPeople {
   }
 
   /** The person store; each of its steps is committed to PostgreSQL. */
-  around(identity: PeopleStore): IdentityStore {
+  around(identity: PersonStore): IdentityStore {
     const { postgres, partitions, commitFence: fence } = this;
     if (this.rows !== undefined && fence !== undefined) {
       const commit: RowStoreDeps["commit"] = async (write, prepare) => {

@@ -4,9 +4,9 @@ import { LeaseLostError } from "../cluster/lease.ts";
 import type { ClickHouseAddress } from "../lib/store-urls.ts";
 import { paths } from "../paths.ts";
 import { assertExternalEvents } from "../persons/external-events.ts";
-import { openPeople } from "../persons/open.ts";
+import { openPersons } from "../persons/open.ts";
 import { ClickHouseBackend } from "./clickhouse-backend.ts";
-import { SharedPeople } from "./cluster-persons.ts";
+import { ClusterPersons } from "./cluster-persons.ts";
 import type { FatalErrorHandler } from "./fatal-errors.ts";
 import type { EngineStart } from "./messages.ts";
 import { pinnedProperties } from "./pinned-properties.ts";
@@ -20,11 +20,11 @@ export async function openExternalStore(
   fatalErrors: FatalErrorHandler,
 ) {
   let outside: ClickHouseBackend | undefined;
-  const db = openPeople(paths(start.dataDir).people, getCache(start));
-  const shared: SharedPeople | undefined =
+  const db = openPersons(paths(start.dataDir).people, getCache(start));
+  const shared: ClusterPersons | undefined =
     start.shared === null
       ? undefined
-      : await SharedPeople.open(db, start.shared, {
+      : await ClusterPersons.open(db, start.shared, {
           onUnavailable: availabilityLogger("the cluster"),
           onAcquired: () => outside?.recordLoaded(),
           onFree: restart,

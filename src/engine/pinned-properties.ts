@@ -1,7 +1,7 @@
 /** Properties with a column regardless of their use: those of web analytics, and of running experiments. */
 
 import { webProperties } from "../events/web/property-columns.ts";
-import type { PeopleDb } from "../persons/open.ts";
+import type { PersonsDb } from "../persons/open.ts";
 
 /** Maximum number of properties of experiments; further ones get a column only by their use. */
 const experimentPropertiesMax = 50;
@@ -13,6 +13,6 @@ export function pinExperimentProperties(names: readonly string[]): void {
   ofExperiments = names.slice(0, experimentPropertiesMax);
 }
 
-export const pinnedProperties = (people: PeopleDb): string[] => [
+export const pinnedProperties = (people: PersonsDb): string[] => [
   ...new Set([...webProperties(people), ...ofExperiments]),
 ];

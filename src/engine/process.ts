@@ -17,7 +17,7 @@ import { firstLine } from "../lib/errors.ts";
 import {
   defaultBatchBytes,
   defaultStepBytes,
-  peopleCacheBytesMax,
+  personCacheBytesMax,
   privateBytes,
   type StepBytes,
 } from "../lib/memory-budget.ts";
@@ -27,7 +27,7 @@ import { nowMicros } from "../lib/time.ts";
 import { acquireEngineLock } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { DefinitionRecorder } from "../persons/event-definitions.ts";
-import { closePeople } from "../persons/open.ts";
+import { closePersons } from "../persons/open.ts";
 import { sqlitePersonWriter } from "../persons/person-writer.ts";
 import { SqlitePersonReader } from "../persons/sqlite-person-reader.ts";
 import { RpcServer } from "../rpc/server.ts";
@@ -294,7 +294,7 @@ function runDuckdb(
   const queries = new RunningQueries(database, {
     memoryLimitBytes: start.memoryLimitBytes,
     spillLimitBytes: start.spillLimitBytes,
-    loadingBytesMax: start.memory?.peopleCacheBytes ?? peopleCacheBytesMax.writer,
+    loadingBytesMax: start.memory?.personCacheBytes ?? personCacheBytesMax.writer,
     ...(start.memory === null
       ? {}
       : { residentBytesMax: start.memory.privateBytesMax, residentBytes: () => privateBytes() }),
@@ -370,7 +370,7 @@ async function stop(engine: Engine, timeoutMs: number): Promise<void> {
   await shared?.stop((lane) => pipeline.cursor(lane));
   await server.stop();
   chores.stop();
-  closePeople(people.db);
+  closePersons(people.db);
   await shared?.close();
   await eventStore.close();
   process.exit(0);

@@ -8,8 +8,8 @@ import { once } from "../lib/concurrency.ts";
 import type { OperatorActionError } from "../lib/errors.ts";
 import { paths } from "../paths.ts";
 import { assertLocalEvents } from "../persons/external-events.ts";
-import { openPeople, type PeopleDb } from "../persons/open.ts";
-import { PeopleStore } from "../persons/store.ts";
+import { openPersons, type PersonsDb } from "../persons/open.ts";
+import { PersonStore } from "../persons/store.ts";
 import type { FatalErrorHandler } from "./fatal-errors.ts";
 import type { EngineStart } from "./messages.ts";
 import { log, report } from "./report.ts";
@@ -25,9 +25,9 @@ export interface StoreRecovery {
    */
   open(
     start: EngineStart,
-    people: () => PeopleStore,
+    people: () => PersonStore,
     callbacks: RecoveryCallbacks,
-  ): Promise<{ database: EventDatabase; people: PeopleStore; loader: EventLoader }>;
+  ): Promise<{ database: EventDatabase; people: PersonStore; loader: EventLoader }>;
   /** Requests a rebuild of a data directory's event store at the next start. */
   markCorrupt(dataDir: string, reason: unknown): void;
 }
@@ -50,8 +50,8 @@ export async function openStores(
   const dataPaths = paths(start.dataDir);
   let reportedAt = Number.NEGATIVE_INFINITY;
   withPeople(dataPaths.people, assertLocalEvents);
-  const openPeopleOnce = once(() => getPersonStore(start, openPeople(dataPaths.people, getCache(start))));
-  const { database, people, loader } = await recovery.open(start, openPeopleOnce, {
+  const openPersonsOnce = once(() => getPersonStore(start, openPersons(dataPaths.people, getCache(start))));
+  const { database, people, loader } = await recovery.open(start, openPersonsOnce, {
     onStep: (message, fields) => log("warn", message, fields),
     onCorruption: (error) => log("error", error.message),
     onProgress: (done, total) => {
@@ -74,9 +74,9 @@ export async function openStores(
 }
 
 /** Reads the person store, if it exists. */
-function withPeople(path: string, look: (people: PeopleDb) => void): void {
+function withPeople(path: string, look: (people: PersonsDb) => void): void {
   if (!existsSync(path)) return;
-  const people = openPeople(path, { readonly: true });
+  const people = openPersons(path, { readonly: true });
   try {
     look(people);
   } finally {
@@ -84,10 +84,10 @@ function withPeople(path: string, look: (people: PeopleDb) => void): void {
   }
 }
 
-export const getCache = ({ memory }: EngineStart) => ({ cacheBytes: memory?.peopleCacheBytes });
+export const getCache = ({ memory }: EngineStart) => ({ cacheBytes: memory?.personCacheBytes });
 
-export function getPersonStore({ spikes }: EngineStart, db: PeopleDb): PeopleStore {
-  return new PeopleStore(db, {
+export function getPersonStore({ spikes }: EngineStart, db: PersonsDb): PersonStore {
+  return new PersonStore(db, {
     ...spikes,
     historyMinutes: 60,
     historyMinutesMin: 2,

@@ -12,7 +12,7 @@ const MiB = 1024 * 1024;
 const ampleBytes = 2048 * MiB;
 
 /** Default page cache of a connection to the persons store: for the writer, the indexes of about a million persons. */
-export const peopleCacheBytesMax = { writer: 128 * MiB, reader: 32 * MiB };
+export const personCacheBytesMax = { writer: 128 * MiB, reader: 32 * MiB };
 
 /** Settings whose defaults depend on the budget. */
 export interface MemoryAllocation {
@@ -51,7 +51,7 @@ export interface EngineMemory {
   /** Memory size that the JavaScript garbage collector assumes for the machine. */
   heapBytes: number;
   /** Page cache of the persons store. */
-  peopleCacheBytes: number;
+  personCacheBytes: number;
 }
 
 /** Defaults without a budget; `staged` holds as many typical events as the event store loads best in one step. */
@@ -69,13 +69,13 @@ export function engineMemory(bytes: number): EngineMemory {
     portionBytes: Math.min(defaultBatchBytes, atLeast(MiB, bytes / 256)),
     privateBytesMax: Math.floor(bytes * 0.65),
     heapBytes: Math.floor(bytes / 4),
-    peopleCacheBytes: Math.min(peopleCacheBytesMax.writer, atLeast(8 * MiB, bytes / 16)),
+    personCacheBytes: Math.min(personCacheBytesMax.writer, atLeast(8 * MiB, bytes / 16)),
   };
 }
 
 /** Page cache of the server process's read connection to the persons store, in bytes. */
-export function serverPeopleCacheBytes(bytes: number): number {
-  return Math.min(peopleCacheBytesMax.reader, atLeast(4 * MiB, bytes / 64));
+export function serverPersonCacheBytes(bytes: number): number {
+  return Math.min(personCacheBytesMax.reader, atLeast(4 * MiB, bytes / 64));
 }
 
 /**

@@ -28,7 +28,7 @@ import type { ClickHouseAddress } from "../lib/store-urls.ts";
 import { acquireStoresLock } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { ExternalEvents, useExternalStore, useLocalStore } from "../persons/external-events.ts";
-import { openPeople } from "../persons/open.ts";
+import { openPersons } from "../persons/open.ts";
 import { laneCursors } from "../persons/reader.ts";
 
 /** The stores do not have the same events. */
@@ -122,7 +122,7 @@ export async function clickhouseTarget(
   address: ClickHouseAddress,
 ): Promise<MigrationTarget> {
   const dataPaths = paths(dataDir);
-  const progress = openPeople(join(dataDir, "moving-events.sqlite"));
+  const progress = openPersons(join(dataDir, "moving-events.sqlite"));
   const external = new ExternalEvents(progress);
   const store = new ClickHouseStore(address, external);
   const close = async () => {
@@ -141,7 +141,7 @@ export async function clickhouseTarget(
     ask: (query) => query(clickhouseSql(store.connection, {})),
     async finish() {
       await whenAlone(dataDir, events, () => {
-        const people = openPeople(dataPaths.people);
+        const people = openPersons(dataPaths.people);
         useExternalStore(people, { id: external.storeId().id, loaded: external.loaded });
         people.$client.close();
         for (const path of [dataPaths.events, `${dataPaths.events}.wal`])
@@ -174,7 +174,7 @@ export async function duckdbTarget(
     async finish() {
       database.close();
       await whenAlone(dataDir, events, () => {
-        const people = openPeople(storePaths.people);
+        const people = openPersons(storePaths.people);
         for (const end of ["", ".wal"])
           if (existsSync(`${path}${end}`)) renameSync(`${path}${end}`, `${storePaths.events}${end}`);
         useLocalStore(people);
@@ -191,7 +191,7 @@ async function whenAlone(dataDir: string, events: EventStore, work: () => void):
   const files = paths(dataDir);
   const lock = await acquireStoresLock(files, dataDir);
   try {
-    const people = openPeople(files.people, { readonly: true });
+    const people = openPersons(files.people, { readonly: true });
     const applied = laneCursors(people);
     people.$client.close();
     if (lanes.some((lane) => applied[lane] !== events.cursor(lane)))

@@ -12,8 +12,8 @@ import { skippedEntries } from "../journal/skipped-entries.ts";
 import { isoFromMicros, microsPerDay, nowMicros } from "../lib/time.ts";
 import { isInUse } from "../lock.ts";
 import { paths } from "../paths.ts";
-import { arePeopleMissing } from "../persons/missing.ts";
-import { openPeople, type PeopleDb } from "../persons/open.ts";
+import { arePersonsMissing } from "../persons/missing.ts";
+import { openPersons, type PersonsDb } from "../persons/open.ts";
 import { laneCursors } from "../persons/reader.ts";
 import { openSpikes } from "../persons/spikes/spike-store.ts";
 import { countStoredEvents } from "../persons/usage.ts";
@@ -28,7 +28,7 @@ import type { LaneStatus, Status, Volume } from "./status-schema.ts";
 /** Fields that both a running and a stopped server read from the stores; `folderUsage` measures the folders. */
 export function storedStatus(
   dataDir: string,
-  people: PeopleDb | undefined,
+  people: PersonsDb | undefined,
   neededBytes: number | null = null,
 ): { disk: StoreUsage } & Pick<
   Status,
@@ -127,7 +127,7 @@ async function stoppedStatus(dataDir: string): Promise<Status> {
   const dataPaths = paths(dataDir);
   const corruption = new SqliteCorruption(dataDir);
   const found = corruption.reading(
-    () => (existsSync(dataPaths.people) ? openPeople(dataPaths.people, { readonly: true }) : undefined),
+    () => (existsSync(dataPaths.people) ? openPersons(dataPaths.people, { readonly: true }) : undefined),
     undefined,
   );
   try {
@@ -140,7 +140,7 @@ async function stoppedStatus(dataDir: string): Promise<Status> {
       lastSeq: Math.max(applied[lane], lastSeqOnDisk(join(dataPaths.journal, lane))),
       queuedBytes: 0,
     }));
-    if (arePeopleMissing(dataDir)) corruption.recordMissing();
+    if (arePersonsMissing(dataDir)) corruption.recordMissing();
     else if (corruption.reason !== null) corruption.recordFile("people.sqlite", "is corrupt");
     return {
       running: false,

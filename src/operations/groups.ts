@@ -12,7 +12,7 @@ import {
   GroupPage,
   groupTypeBody,
   peopleLimit,
-  peoplePerPageMax,
+  personsPerPageMax,
 } from "../persons/api/person-schemas.ts";
 import type { Group, GroupCursor } from "../persons/groups.ts";
 import type { PersonReader } from "../persons/person-reader.ts";
@@ -69,7 +69,7 @@ const listAllGroups = cursorListOperation({
   output: GroupPage,
   example,
   readQuery: (query) => ({
-    limit: readPage(query, peoplePerPageMax).limit,
+    limit: readPage(query, personsPerPageMax).limit,
     after: readCursor(query.get("cursor")),
     typeIndex: readTypeIndex(query),
     search: query.get("search")?.trim(),

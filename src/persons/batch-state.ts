@@ -6,7 +6,7 @@ import type { PlannedEvent } from "./batch.ts";
 import { CachedPersons } from "./cached-persons.ts";
 import { GroupState } from "./identity/group-rules.ts";
 import { changesPersons } from "./identity/operations.ts";
-import { PeopleState, Person, type StoredDistinctId } from "./identity/persons-state.ts";
+import { Person, PersonsState, type StoredDistinctId } from "./identity/persons-state.ts";
 import type { PropertyState } from "./identity/property-state.ts";
 import { readPropertyState } from "./property-columns.ts";
 
@@ -59,7 +59,7 @@ const groupsOfKeys = `
 
 /** The persons, group types and groups that the events of a step refer to, and cached persons of earlier steps. */
 export class BatchState {
-  readonly people: PeopleState;
+  readonly people: PersonsState;
   groups = new GroupState();
   readonly personlessIds: AnonymousIds;
   /** Characters of properties read in this step. */
@@ -73,7 +73,7 @@ export class BatchState {
   /** @param client must not be written by others until the state is written */
   constructor(private readonly client: Database) {
     this.personlessIds = new AnonymousIds(client);
-    this.people = new PeopleState(getStoredIds(client), rowIds(client), this.personlessIds);
+    this.people = new PersonsState(getStoredIds(client), rowIds(client), this.personlessIds);
   }
 
   /** Reads what the events refer to and is not in memory. */

@@ -4,7 +4,7 @@ import type { Database } from "bun:sqlite";
 import type { BatchState } from "./batch-state.ts";
 import { pendingOverrideAssigner } from "./hash-key-overrides.ts";
 import type { GroupState } from "./identity/group-rules.ts";
-import type { PeopleState } from "./identity/persons-state.ts";
+import type { PersonsState } from "./identity/persons-state.ts";
 import type { PropertyState } from "./identity/property-state.ts";
 import { nameProperties } from "./person.ts";
 import { timeColumns } from "./property-columns.ts";
@@ -73,7 +73,7 @@ export function getSearchString(bag: PropertyState): string | null {
   return text === "" ? null : text.slice(0, searchTextLengthMax).toLowerCase();
 }
 
-function writeDistinctIds(client: Database, people: PeopleState): void {
+function writeDistinctIds(client: Database, people: PersonsState): void {
   const insert = client.query(
     "INSERT INTO distinct_id (person_id, joined, project_id, distinct_id) VALUES (?, ?, ?, ?)",
   );
@@ -89,7 +89,7 @@ function writeDistinctIds(client: Database, people: PeopleState): void {
  * Moves rows of a merged person to the surviving one, whose rows win, and pending overrides of new IDs to the persons
  * that got them, in event order.
  */
-function moveFolded(client: Database, { folds, joins }: PeopleState): void {
+function moveFolded(client: Database, { folds, joins }: PersonsState): void {
   const assign = pendingOverrideAssigner(client);
   let assigned = 0;
   const assignBefore = (fold: number) => {
@@ -139,7 +139,7 @@ function writeGroups(client: Database, { newTypes, groups }: GroupState): void {
 }
 
 /** A replica reads a distinct ID together with its person, so each person is recorded only once per batch. */
-function writeChanges(client: Database, people: PeopleState): void {
+function writeChanges(client: Database, people: PersonsState): void {
   const insert = client.query(
     "INSERT INTO change (project_id, person_uuid, distinct_id, is_deleted) VALUES (?, ?, ?, ?)",
   );

@@ -15,7 +15,7 @@ export interface DuplicateCount {
 }
 
 /** Consecutive items of a lane. */
-export interface PeopleBatch {
+export interface PersonBatch {
   /** Ordered by `seq`, possibly with gaps. Items up to the lane's cursor have no effect. */
   items: readonly JournalItem[];
   duplicates: readonly DuplicateCount[];
@@ -24,7 +24,7 @@ export interface PeopleBatch {
 /** Batches of a lane that are committed together. */
 export interface IdentityStep {
   /** Must not retain items after it returns: their properties become invalid. */
-  add(batch: PeopleBatch): void | Promise<void>;
+  add(batch: PersonBatch): void | Promise<void>;
 
   /** Whether so much is in memory that the step should be committed. */
   readonly isFull: boolean;

@@ -1,6 +1,6 @@
 /** Persons that a step has in memory, and that the next step can reuse. */
 
-import type { PeopleState, Person } from "./identity/persons-state.ts";
+import type { Person, PersonsState } from "./identity/persons-state.ts";
 
 /**
  * Above these numbers of persons, characters of properties, or distinct IDs, the next step starts with an empty cache.
@@ -42,7 +42,7 @@ export class CachedPersons {
   }
 
   /** Whether they and the IDs are few enough for the next step. */
-  isReusable({ idCount, idCharacters }: Pick<PeopleState, "idCount" | "idCharacters">): boolean {
+  isReusable({ idCount, idCharacters }: Pick<PersonsState, "idCount" | "idCharacters">): boolean {
     return (
       this.persons.size <= cachedPersonsMax &&
       idCount <= cachedIdsMax &&

@@ -4,10 +4,10 @@
  */
 
 import { lte } from "drizzle-orm";
-import type { PeopleDb } from "./open.ts";
+import type { PersonsDb } from "./open.ts";
 import { change } from "./schema.ts";
 
-export type PeopleChange = { changeId: number; projectId: number; personUuid: string } & (
+export type PersonChange = { changeId: number; projectId: number; personUuid: string } & (
   | {
       /** Assigned to the person, who may have changed as well. */ kind: "distinct_id";
       distinctId: string;
@@ -32,16 +32,16 @@ type ChangeRow = [
 
 /** Changes after `changeId`, oldest first, limited to one batch. Includes persons that no longer exist. */
 export function changesAfter(
-  db: PeopleDb,
+  db: PersonsDb,
   changeId: number,
   limit = changesAtOnce,
   charactersMax = charactersAtOnce,
-): PeopleChange[] {
+): PersonChange[] {
   const query = db.$client.query(
     `SELECT change_id, project_id, person_uuid, distinct_id, is_deleted FROM change
      WHERE change_id > ? ORDER BY change_id LIMIT ?`,
   );
-  const changes: PeopleChange[] = [];
+  const changes: PersonChange[] = [];
   for (let characters = 0; changes.length < limit && characters < charactersMax; ) {
     const pageSize = Math.min(rowsAtOnce, limit - changes.length);
     const rows = query.values(changes.at(-1)?.changeId ?? changeId, pageSize) as ChangeRow[];
@@ -57,7 +57,7 @@ export function changesAfter(
 }
 
 /** The oldest existing change (or the next number if none exists), and the last number assigned. */
-export function changeRange(db: PeopleDb): { oldest: number; last: number } {
+export function changeRange(db: PersonsDb): { oldest: number; last: number } {
   const row = db.$client
     .query(
       "SELECT (SELECT min(change_id) FROM change) AS oldest, (SELECT seq FROM sqlite_sequence WHERE name = 'change') AS last",
@@ -68,6 +68,6 @@ export function changeRange(db: PeopleDb): { oldest: number; last: number } {
 }
 
 /** Deletes replicated changes, up to and including `changeId`. */
-export function pruneChanges(db: PeopleDb, changeId: number): void {
+export function pruneChanges(db: PersonsDb, changeId: number): void {
   db.delete(change).where(lte(change.changeId, changeId)).run();
 }

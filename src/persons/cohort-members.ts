@@ -1,7 +1,7 @@
 /** Members of static cohorts, by cohort ID; cohorts themselves are in the metadata store. */
 
 import { and, asc, count, eq, gt } from "drizzle-orm";
-import type { PeopleDb } from "./open.ts";
+import type { PersonsDb } from "./open.ts";
 import type { Person } from "./person.ts";
 import { personFields, readPerson } from "./reader.ts";
 import { cohortMember, person } from "./schema.ts";
@@ -11,7 +11,7 @@ export type PersonNames = { distinctIds: readonly string[] } | { uuids: readonly
 
 /** Adds persons to a static cohort; unknown names are ignored. @returns the number of new members */
 export function addCohortMembers(
-  db: PeopleDb,
+  db: PersonsDb,
   projectId: number,
   cohortId: number,
   names: PersonNames,
@@ -23,14 +23,14 @@ export function addCohortMembers(
 }
 
 /** Current number of members of a static cohort; 0 if it does not exist. */
-export function countCohortMembers(db: PeopleDb, cohortId: number): number {
+export function countCohortMembers(db: PersonsDb, cohortId: number): number {
   return db.select({ members: count() }).from(cohortMember).where(eq(cohortMember.cohortId, cohortId)).get()!
     .members;
 }
 
 /** Members of a cohort in pages ordered by ID: continue with the last `id`. */
 export function cohortMembersPage(
-  db: PeopleDb,
+  db: PersonsDb,
   cohortId: number,
   { afterId = 0, limit = 100 }: { afterId?: number; limit?: number } = {},
 ): Person[] {
@@ -46,7 +46,7 @@ export function cohortMembersPage(
 }
 
 /** The static cohorts of a person. */
-export function cohortsOfPerson(db: PeopleDb, personId: number): Set<number> {
+export function cohortsOfPerson(db: PersonsDb, personId: number): Set<number> {
   const query = db.$client.query<[number], [number]>(
     "SELECT cohort_id FROM cohort_member WHERE person_id = ?",
   );
@@ -54,7 +54,7 @@ export function cohortsOfPerson(db: PeopleDb, personId: number): Set<number> {
 }
 
 /** The static cohorts of each person. */
-export function cohortsOfPersons(db: PeopleDb, personIds: readonly number[]): Map<number, Set<number>> {
+export function cohortsOfPersons(db: PersonsDb, personIds: readonly number[]): Map<number, Set<number>> {
   const query = db.$client.query<[number, number], [string]>(
     "SELECT person_id, cohort_id FROM cohort_member WHERE person_id IN (SELECT value FROM json_each(?))",
   );

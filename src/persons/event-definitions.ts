@@ -9,7 +9,7 @@ import { isJsonObject } from "../lib/json/value.ts";
 import { microsPerDay } from "../lib/time.ts";
 import { type Members, ParsedMembers, type ValueNumbers, valueNumbersMax } from "../scan/members.ts";
 import { isGroupIdentify } from "./identity/event-names.ts";
-import type { PeopleDb } from "./open.ts";
+import type { PersonsDb } from "./open.ts";
 
 export type PropertyType = "String" | "Numeric" | "Boolean" | "DateTime";
 
@@ -105,7 +105,7 @@ export class DefinitionRecorder {
   private writes: (() => void)[] = [];
 
   /** @param db opened for writing */
-  constructor(private readonly db: PeopleDb) {}
+  constructor(private readonly db: PersonsDb) {}
 
   /** Collects new definitions, which `store` writes; idempotent. */
   collect(items: readonly JournalItem[]): void {
@@ -288,7 +288,7 @@ export class DefinitionRecorder {
 
 /** Event names that contain a string, ignoring case, ordered by name; and their number. */
 export function listEventDefinitions(
-  db: PeopleDb,
+  db: PersonsDb,
   projectId: number,
   search: string,
   page: { limit: number; offset: number },
@@ -307,7 +307,7 @@ export function listEventDefinitions(
 
 /** Like `listEventDefinitions`, for the properties of one owner. */
 export function listPropertyDefinitions(
-  db: PeopleDb,
+  db: PersonsDb,
   filter: { projectId: number; owner: string; search: string },
   page: { limit: number; offset: number },
 ): { names: PropertyDefinition[]; count: number } {
@@ -320,7 +320,7 @@ export function listPropertyDefinitions(
 
 /** The type of all values of a property so far; null if they differ or there are none. */
 export function findPropertyType(
-  db: PeopleDb,
+  db: PersonsDb,
   { projectId, owner, name }: { projectId: number; owner: string; name: string },
 ): PropertyType | null {
   const row = db.$client
@@ -345,7 +345,7 @@ function pageOfNames<Row extends readonly [name: string, ...unknown[]]>(
 
 /** Values of a property that contain a string, ignoring case. */
 export function listPropertyValues(
-  db: PeopleDb,
+  db: PersonsDb,
   filter: { projectId: number; owner: string; name: string; search: string },
 ): (string | number | boolean)[] {
   const rows = db.$client
@@ -393,7 +393,7 @@ function isRetained(value: unknown, text: string): boolean {
 
 /** The event properties among these names that have occurred in projects with one of the events. */
 export function occurringProperties(
-  people: PeopleDb,
+  people: PersonsDb,
   events: readonly string[],
   names: readonly string[],
 ): string[] {

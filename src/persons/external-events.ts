@@ -5,7 +5,7 @@
 
 import { type Lane, lanes } from "../journal/segment.ts";
 import { OperatorActionError } from "../lib/errors.ts";
-import type { PeopleDb } from "./open.ts";
+import type { PersonsDb } from "./open.ts";
 
 /** A load in progress: everything after the loaded entries up to `last`. */
 export interface StartedLoad {
@@ -35,7 +35,7 @@ export class ExternalEvents implements LoadProgress {
   readonly loaded: Record<Lane, number> = { realtime: 0, historical: 0 };
   private under: StartedLoad | undefined;
 
-  constructor(private readonly db: PeopleDb) {
+  constructor(private readonly db: PersonsDb) {
     this.read();
   }
 
@@ -116,14 +116,14 @@ export class ExternalEvents implements LoadProgress {
 }
 
 /** How far events are loaded into an external store; also for data directories of versions without that feature. */
-export function loadedExternally(db: PeopleDb): Record<Lane, number> {
+export function loadedExternally(db: PersonsDb): Record<Lane, number> {
   const isKnown = db.$client.query("SELECT 1 FROM sqlite_master WHERE name = 'outside_load'").get() !== null;
   return isKnown ? new ExternalEvents(db).loaded : { realtime: 0, historical: 0 };
 }
 
 /** Records how far all events are applied and loaded, if that was stored elsewhere. */
 export function recordPositions(
-  { $client }: PeopleDb,
+  { $client }: PersonsDb,
   applied: Record<Lane, number>,
   loaded: Record<Lane, number> = applied,
 ): void {
@@ -138,7 +138,7 @@ export function recordPositions(
 }
 
 /** Whether the events of a data directory are in an external store. */
-export function hasExternalEvents(db: PeopleDb): boolean {
+export function hasExternalEvents(db: PersonsDb): boolean {
   return db.$client.query("SELECT 1 FROM outside_store WHERE is_claimed = 1").get() !== null;
 }
 
@@ -161,12 +161,12 @@ export function eventsAreExternal(): ExternalEventsError {
 }
 
 /** @throws {ExternalEventsError} the events are in an external store */
-export function assertLocalEvents(db: PeopleDb): void {
+export function assertLocalEvents(db: PersonsDb): void {
   if (hasExternalEvents(db)) throw eventsAreExternal();
 }
 
 /** @throws {ExternalEventsError} the data directory has events and stores them locally */
-export function assertExternalEvents(db: PeopleDb, hasEvents: boolean): void {
+export function assertExternalEvents(db: PersonsDb, hasEvents: boolean): void {
   if (!hasEvents || hasExternalEvents(db)) return;
   throw new ExternalEventsError(
     "The events of this data directory are in events.duckdb.",
@@ -176,7 +176,7 @@ export function assertExternalEvents(db: PeopleDb, hasEvents: boolean): void {
 
 /** Switches a data directory to an external event store, loaded so far. */
 export function useExternalStore(
-  db: PeopleDb,
+  db: PersonsDb,
   { id, loaded }: { id: string; loaded: Record<Lane, number> },
 ): void {
   const { $client } = db;
@@ -190,7 +190,7 @@ export function useExternalStore(
 }
 
 /** Switches a data directory back to the local event store. */
-export function useLocalStore(db: PeopleDb): void {
+export function useLocalStore(db: PersonsDb): void {
   const { $client } = db;
   $client.transaction(() => {
     for (const table of ["outside_store", "outside_load", "outside_mirror"])

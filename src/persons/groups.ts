@@ -2,7 +2,7 @@
 
 import { and, asc, desc, eq, inArray, lt, or, sql } from "drizzle-orm";
 import { parseExactJson } from "../lib/json/exact.ts";
-import type { PeopleDb } from "./open.ts";
+import type { PersonsDb } from "./open.ts";
 import { fittingCount } from "./person.ts";
 import { groupType, projectGroup } from "./schema.ts";
 
@@ -35,7 +35,7 @@ const groupFields = {
 };
 
 /** The group types of a project, by index. */
-export function listGroupTypes(db: PeopleDb, projectId: number): GroupType[] {
+export function listGroupTypes(db: PersonsDb, projectId: number): GroupType[] {
   return db
     .select({ typeIndex: groupType.typeIndex, name: groupType.name, createdMicros: groupType.createdMicros })
     .from(groupType)
@@ -62,7 +62,7 @@ export interface GroupPageOptions {
 
 /** A page of the groups of one type, newest first; shorter than the limit if groups are large. */
 export function listGroups(
-  db: PeopleDb,
+  db: PersonsDb,
   projectId: number,
   typeIndex: number,
   { after, limit = 100 }: GroupPageOptions = {},
@@ -79,7 +79,7 @@ export function listGroups(
 
 /** Like `listGroups`, for groups with `search` in their key or their property `name`, ignoring case. */
 export async function searchGroups(
-  db: PeopleDb,
+  db: PersonsDb,
   projectId: number,
   typeIndex: number,
   search: string,
@@ -162,7 +162,7 @@ function behind(projectId: number, typeIndex: number, after: GroupCursor | undef
 }
 
 /** @param locations one more than the limit if there are more */
-function pageOf(db: PeopleDb, locations: readonly GroupLocation[], limit: number): GroupPage {
+function pageOf(db: PersonsDb, locations: readonly GroupLocation[], limit: number): GroupPage {
   const count = fittingCount(locations.slice(0, limit).map(({ bytes }) => bytes));
   const ids = locations.slice(0, count).map(({ id }) => id);
   const groups = db
@@ -187,7 +187,7 @@ export interface GroupJson {
 
 /** All groups of a project in pages, ordered by type and key. */
 export function groupJsonPage(
-  db: PeopleDb,
+  db: PersonsDb,
   projectId: number,
   after: { typeIndex: number; key: string } = { typeIndex: -1, key: "" },
   limit: number,
@@ -202,7 +202,7 @@ export function groupJsonPage(
 }
 
 export function findGroup(
-  db: PeopleDb,
+  db: PersonsDb,
   projectId: number,
   typeIndex: number,
   key: string,
@@ -214,7 +214,7 @@ type GroupRow = [number, number, string, number, string];
 
 /** Groups of one type by key, unordered; unknown ones are omitted. */
 export function findGroups(
-  db: PeopleDb,
+  db: PersonsDb,
   projectId: number,
   typeIndex: number,
   keys: readonly string[],

@@ -6,7 +6,7 @@
 
 import type { Database } from "bun:sqlite";
 import type { JoinedId } from "./identity/persons-state.ts";
-import type { PeopleDb } from "./open.ts";
+import type { PersonsDb } from "./open.ts";
 
 /** A request extends a pending override only if the last one is older, in microseconds: saves writes. */
 const extendAfterMicros = 30_000_000;
@@ -33,7 +33,7 @@ export interface NewOverrides {
  * @returns the number of overrides stored for persons. Source: contract, flag-evaluation 10.
  */
 export function addHashKeyOverrides(
-  { $client: client }: PeopleDb,
+  { $client: client }: PersonsDb,
   projectId: number,
   { distinctIds, flagKeys, hashKey, requestedMicros }: NewOverrides,
   pendingMax = pendingOverridesMax,
@@ -83,7 +83,7 @@ export function addHashKeyOverrides(
  * @param distinctIds by precedence: if two persons have different keys for a flag, the first ID's person wins
  */
 export function hashKeyOverrides(
-  db: PeopleDb,
+  db: PersonsDb,
   projectId: number,
   distinctIds: readonly string[],
 ): Map<string, string> {
@@ -105,7 +105,7 @@ export interface PendingOverrides {
 
 /** Pending overrides of a distinct ID. */
 export function pendingHashKeyOverrides(
-  { $client: client }: PeopleDb,
+  { $client: client }: PersonsDb,
   projectId: number,
   distinctId: string,
   nowMicros: number,
@@ -132,7 +132,7 @@ export function toPendingOverrides(
 }
 
 /** Whether any override was ever stored, for a person or pending. */
-export function hasHashKeyOverrides({ $client: client }: PeopleDb): boolean {
+export function hasHashKeyOverrides({ $client: client }: PersonsDb): boolean {
   const query = client.query(
     "SELECT 1 FROM hash_key_override UNION ALL SELECT 1 FROM pending_override LIMIT 1",
   );

@@ -7,7 +7,7 @@ import {
   listPropertyValues,
   type PropertyDefinition,
 } from "./event-definitions.ts";
-import type { PeopleDb } from "./open.ts";
+import type { PersonsDb } from "./open.ts";
 import { listSpikes } from "./spikes/spike-store.ts";
 import { listUsage } from "./usage.ts";
 import { type CountedWarning, countWarningsSince, listWarnings } from "./warnings.ts";
@@ -62,7 +62,7 @@ export interface WarningCount {
 
 /** Reads them from `people.sqlite`. */
 export class SqliteIngestionReader implements IngestionReader {
-  constructor(private readonly db: PeopleDb) {}
+  constructor(private readonly db: PersonsDb) {}
 
   async eventDefinitions(projectId: number, search: string, page: Page) {
     return listEventDefinitions(this.db, projectId, search, page);

@@ -7,7 +7,7 @@ import { AppError } from "../lib/errors.ts";
 import { paths } from "../paths.ts";
 
 /** An empty store would hide the loss and reuse IDs of other persons. */
-class PeopleMissingError extends AppError {
+class PersonsMissingError extends AppError {
   readonly code = "people_missing";
   override readonly hint =
     "Put a copy of people.sqlite back, restore the last backup with `flagkeep backup restore FILE --force --replay`, " +
@@ -21,7 +21,7 @@ class PeopleMissingError extends AppError {
  * Whether the file is missing or empty although events were received. Nothing may create the file then, so that every
  * start reports the loss. Source: contract, third round C13.
  */
-export function arePeopleMissing(dataDir: string): boolean {
+export function arePersonsMissing(dataDir: string): boolean {
   const { people, events, journal, archive } = paths(dataDir);
   // An interrupted start leaves an empty log; one with pages belongs to a file that was never checkpointed.
   const bytes = [people, `${people}-wal`].map((path) => statSync(path, { throwIfNoEntry: false })?.size ?? 0);
@@ -32,7 +32,7 @@ export function arePeopleMissing(dataDir: string): boolean {
   return existsSync(events) || hasSegments;
 }
 
-/** @throws {PeopleMissingError} */
-export function assertPeoplePresent(dataDir: string): void {
-  if (arePeopleMissing(dataDir)) throw new PeopleMissingError(paths(dataDir).people);
+/** @throws {PersonsMissingError} */
+export function assertPersonsPresent(dataDir: string): void {
+  if (arePersonsMissing(dataDir)) throw new PersonsMissingError(paths(dataDir).people);
 }

@@ -1,8 +1,8 @@
 /** Opens `people.sqlite`. The engine is its only writer; the server process opens it read-only. */
 
-import { peopleCacheBytesMax } from "../lib/memory-budget.ts";
+import { personCacheBytesMax } from "../lib/memory-budget.ts";
 import { type Migration, migrate, type OpenOptions, openSqlite, type Sqlite } from "../lib/sqlite.ts";
-import peopleSql from "./migrations/001-people.sql" with { type: "text" };
+import personsSql from "./migrations/001-people.sql" with { type: "text" };
 import personlessSql from "./migrations/002-personless.sql" with { type: "text" };
 import namesSql from "./migrations/003-names.sql" with { type: "text" };
 import outsideSql from "./migrations/004-outside-events.sql" with { type: "text" };
@@ -10,11 +10,11 @@ import listsSql from "./migrations/005-property-lists.sql" with { type: "text" }
 import pendingOverridesSql from "./migrations/006-pending-overrides.sql" with { type: "text" };
 import * as schema from "./schema.ts";
 
-export type PeopleDb = Sqlite<typeof schema>;
+export type PersonsDb = Sqlite<typeof schema>;
 
 /** Never changed once released. */
-const peopleMigrations: readonly Migration[] = [
-  { version: 1, name: "people", sql: peopleSql },
+const personMigrations: readonly Migration[] = [
+  { version: 1, name: "people", sql: personsSql },
   { version: 2, name: "personless", sql: personlessSql },
   { version: 3, name: "names", sql: namesSql },
   { version: 4, name: "outside events", sql: outsideSql },
@@ -23,10 +23,10 @@ const peopleMigrations: readonly Migration[] = [
 ];
 
 /** The part that a cluster replicates to PostgreSQL. */
-export const peopleStore = { name: "people", migrations: peopleMigrations } as const;
+export const personStore = { name: "people", migrations: personMigrations } as const;
 
 /** The newest supported schema version. */
-export const peopleSchemaVersion = peopleMigrations.length;
+export const personSchemaVersion = personMigrations.length;
 
 /**
  * Pages in the write-ahead log before a checkpoint: 32 MiB. Batches change the same thousands of pages repeatedly;
@@ -40,10 +40,10 @@ const checkpointPages = 8_192;
  * @param options.cacheBytes page cache of this connection; default: no budget
  * @throws {NewerDataVersionError} the file was written by a newer Flagkeep; nothing was changed
  */
-export function openPeople(
+export function openPersons(
   path: string,
   options: { readonly?: boolean; cacheBytes?: number; synchronous?: OpenOptions["synchronous"] } = {},
-): PeopleDb {
+): PersonsDb {
   const { readonly, synchronous = "full" } = options;
   const db = openSqlite(path, schema, { readonly, synchronous });
   try {
@@ -54,12 +54,12 @@ export function openPeople(
   }
 }
 
-function prepared(db: PeopleDb, options: { readonly?: boolean; cacheBytes?: number }): PeopleDb {
-  const defaultBytes = options.readonly ? peopleCacheBytesMax.reader : peopleCacheBytesMax.writer;
+function prepared(db: PersonsDb, options: { readonly?: boolean; cacheBytes?: number }): PersonsDb {
+  const defaultBytes = options.readonly ? personCacheBytesMax.reader : personCacheBytesMax.writer;
   db.$client.run(`PRAGMA cache_size = -${Math.floor((options.cacheBytes ?? defaultBytes) / 1024)}`);
   if (options.readonly) return db;
   db.$client.run(`PRAGMA wal_autocheckpoint = ${checkpointPages}`);
-  migrate(db.$client, "person store", peopleMigrations);
+  migrate(db.$client, "person store", personMigrations);
   return db;
 }
 
@@ -67,7 +67,7 @@ function prepared(db: PeopleDb, options: { readonly?: boolean; cacheBytes?: numb
  * Closes the writer's connection. The log is checkpointed and truncated first: SQLite does that only for the last
  * connection, which is often a reader. If that fails, the next start reads the log.
  */
-export function closePeople({ $client }: PeopleDb): void {
+export function closePersons({ $client }: PersonsDb): void {
   try {
     // Do not wait for readers.
     $client.run("PRAGMA busy_timeout = 0");

@@ -2,7 +2,7 @@
 
 import { addCohortMembers, type PersonNames } from "./cohort-members.ts";
 import { addHashKeyOverrides, type NewOverrides } from "./hash-key-overrides.ts";
-import type { PeopleDb } from "./open.ts";
+import type { PersonsDb } from "./open.ts";
 
 export interface PersonWriter {
   /** Adds persons to a static cohort; unknown names are ignored. */
@@ -16,7 +16,7 @@ export interface PersonWriter {
 
 /** @param change runs a change of the store, in a cluster as a commit */
 export function sqlitePersonWriter(
-  people: PeopleDb,
+  people: PersonsDb,
   change: <Result>(run: () => Result) => Promise<Result>,
 ): PersonWriter {
   return {

@@ -3,7 +3,7 @@
 import { and, asc, eq, gt, sql } from "drizzle-orm";
 import type { Lane } from "../journal/segment.ts";
 import { parseExactJson } from "../lib/json/exact.ts";
-import type { PeopleDb } from "./open.ts";
+import type { PersonsDb } from "./open.ts";
 import { fittingCount, type Person, type PersonJson } from "./person.ts";
 import { propertiesJson, propertiesWith } from "./property-key-sets.ts";
 import { laneCursor, person } from "./schema.ts";
@@ -37,14 +37,14 @@ const personByDistinctIdSql = `SELECT ${personColumns} FROM person AS p
   WHERE p.id = (SELECT person_id FROM distinct_id WHERE project_id = ? AND distinct_id = ?)`;
 
 /** The last applied sequence number of each lane. */
-export function laneCursors(db: PeopleDb): Record<Lane, number> {
+export function laneCursors(db: PersonsDb): Record<Lane, number> {
   const cursors: Record<Lane, number> = { realtime: 0, historical: 0 };
   for (const { lane, seq } of db.select().from(laneCursor).all()) cursors[lane] = seq;
   return cursors;
 }
 
 /** The person with a distinct ID. */
-export function personByDistinctId(db: PeopleDb, projectId: number, distinctId: string): Person | undefined {
+export function personByDistinctId(db: PersonsDb, projectId: number, distinctId: string): Person | undefined {
   const found = personJsonByDistinctId(db, projectId, distinctId);
   if (found === undefined) return undefined;
   const { propertiesText, storedProperties: _, propertiesWith: __, ...rest } = found;
@@ -53,7 +53,7 @@ export function personByDistinctId(db: PeopleDb, projectId: number, distinctId: 
 
 /** Like `personByDistinctId`, with serialized properties. */
 export function personJsonByDistinctId(
-  db: PeopleDb,
+  db: PersonsDb,
   projectId: number,
   distinctId: string,
 ): PersonJson | undefined {
@@ -68,7 +68,7 @@ export function personJsonByDistinctId(
  * to 10,000 events.
  */
 export function personJsonByDistinctIds(
-  db: PeopleDb,
+  db: PersonsDb,
   projectId: number,
   distinctIds: Iterable<string>,
 ): Map<string, PersonJson> {
@@ -91,7 +91,7 @@ export interface DistinctIdOwner {
 
 /** The persons of these distinct IDs; IDs without a person are omitted. */
 export function distinctIdOwners(
-  db: PeopleDb,
+  db: PersonsDb,
   projectId: number,
   distinctIds: readonly string[],
 ): DistinctIdOwner[] {
@@ -114,7 +114,7 @@ export interface PersonWithIds {
 
 /** The persons with any of these distinct IDs, each with all distinct IDs. */
 export function personsWithIds(
-  db: PeopleDb,
+  db: PersonsDb,
   projectId: number,
   distinctIds: readonly string[],
 ): PersonWithIds[] {
@@ -133,7 +133,7 @@ export function personsWithIds(
   return [...persons].map(([uuid, ids]) => ({ uuid, distinctIds: ids }));
 }
 
-export function personByUuid(db: PeopleDb, projectId: number, uuid: string): Person | undefined {
+export function personByUuid(db: PersonsDb, projectId: number, uuid: string): Person | undefined {
   const found = db
     .select(personFields)
     .from(person)
@@ -147,7 +147,7 @@ export function personByUuid(db: PeopleDb, projectId: number, uuid: string): Per
  * persons are shorter than the limit.
  */
 export function personsPage(
-  db: PeopleDb,
+  db: PersonsDb,
   projectId: number,
   { afterId = 0, limit = 1_000 }: { afterId?: number; limit?: number } = {},
 ): Person[] {
@@ -165,7 +165,7 @@ export function personsPage(
 
 /** The distinct IDs of persons, main ID first, then by order of joining. */
 export function getDistinctIds(
-  db: PeopleDb,
+  db: PersonsDb,
   persons: readonly Pick<Person, "id" | "mainDistinctId">[],
 ): Map<number, string[]> {
   const query = db.$client.query<[number, string], [string]>(`
@@ -180,7 +180,7 @@ export function getDistinctIds(
 }
 
 /** Persons by ID; unknown ones are omitted. */
-function personJsonByIds(db: PeopleDb, ids: Iterable<number>): Map<number, PersonJson> {
+function personJsonByIds(db: PersonsDb, ids: Iterable<number>): Map<number, PersonJson> {
   const query = db.$client.query<PersonRow, [string]>(`
     SELECT ${personColumns} FROM json_each(?) AS wanted CROSS JOIN person AS p ON p.id = wanted.value`);
   const rows = query.values(JSON.stringify([...ids])) as PersonRow[];
@@ -188,14 +188,14 @@ function personJsonByIds(db: PeopleDb, ids: Iterable<number>): Map<number, Perso
 }
 
 /** Parses a selected row. */
-export function readPerson(db: PeopleDb, { properties, ...rest }: StoredPerson): Person {
+export function readPerson(db: PersonsDb, { properties, ...rest }: StoredPerson): Person {
   return {
     ...rest,
     properties: parseExactJson(propertiesJson(db.$client, properties)) as Record<string, unknown>,
   };
 }
 
-function personJson(db: PeopleDb, row: PersonRow): PersonJson {
+function personJson(db: PersonsDb, row: PersonRow): PersonJson {
   const [id, projectId, uuid, mainDistinctId, isIdentified, createdMicros, version, storedProperties] = row;
   return {
     id,

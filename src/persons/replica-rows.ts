@@ -1,8 +1,8 @@
 /** Rows of persons that the event store replicates. */
 
 import { sanitizeJson } from "../lib/json/canonical.ts";
-import type { PeopleChange } from "./changes.ts";
-import type { PeopleDb } from "./open.ts";
+import type { PersonChange } from "./changes.ts";
+import type { PersonsDb } from "./open.ts";
 import { isCompact, propertiesJson } from "./property-key-sets.ts";
 
 /** Persons per batch; each can have 0.5 MB of properties. */
@@ -34,7 +34,7 @@ export interface DistinctIdRow {
 export type DistinctIdKey = Pick<DistinctIdRow, "projectId" | "distinctId">;
 
 /** The unique persons, and distinct IDs with a possibly different person, that changes refer to. */
-export function changedIds(changes: readonly PeopleChange[]): {
+export function changedIds(changes: readonly PersonChange[]): {
   persons: PersonKey[];
   owners: DistinctIdKey[];
 } {
@@ -52,12 +52,12 @@ export function changedIds(changes: readonly PeopleChange[]): {
 }
 
 /** Omits persons that no longer exist. */
-export function* changedPersonRows(db: PeopleDb, persons: readonly PersonKey[]): Generator<PersonRow> {
+export function* changedPersonRows(db: PersonsDb, persons: readonly PersonKey[]): Generator<PersonRow> {
   for (let start = 0; start < persons.length; start += personsAtOnce)
     yield* someCopies(db, persons.slice(start, start + personsAtOnce));
 }
 
-function someCopies(db: PeopleDb, persons: readonly PersonKey[]): PersonRow[] {
+function someCopies(db: PersonsDb, persons: readonly PersonKey[]): PersonRow[] {
   const query = db.$client.query(`
     SELECT ${personColumns} FROM json_each(?2) AS wanted
     CROSS JOIN person AS p ON p.project_id = ?1 AND p.uuid = wanted.value`);
@@ -73,7 +73,7 @@ const byProject = <Named extends { projectId: number }>(names: readonly Named[])
 ];
 
 /** Omits IDs without a person. */
-export function changedDistinctIdRows(db: PeopleDb, ids: readonly DistinctIdKey[]): DistinctIdRow[] {
+export function changedDistinctIdRows(db: PersonsDb, ids: readonly DistinctIdKey[]): DistinctIdRow[] {
   const query = db.$client.query(`
     SELECT ${ownerColumns} FROM json_each(?2) AS wanted
     CROSS JOIN distinct_id AS d ON d.project_id = ?1 AND d.distinct_id = wanted.value
@@ -85,7 +85,7 @@ export function changedDistinctIdRows(db: PeopleDb, ids: readonly DistinctIdKey[
 }
 
 /** Persons of all projects, ordered by ID. */
-export function* allPersonRows(db: PeopleDb): Generator<PersonRow[]> {
+export function* allPersonRows(db: PersonsDb): Generator<PersonRow[]> {
   const query = db.$client.query(
     `SELECT ${personColumns} FROM person AS p WHERE p.id > ? ORDER BY p.id LIMIT ?`,
   );
@@ -98,7 +98,7 @@ export function* allPersonRows(db: PeopleDb): Generator<PersonRow[]> {
 }
 
 /** Distinct IDs of all projects that have a person, ordered by project and ID. */
-export function* allDistinctIdRows(db: PeopleDb): Generator<DistinctIdRow[]> {
+export function* allDistinctIdRows(db: PersonsDb): Generator<DistinctIdRow[]> {
   const query = db.$client.query(
     `SELECT ${ownerColumns}
      FROM distinct_id d CROSS JOIN person p ON p.id = d.person_id
@@ -120,7 +120,7 @@ const personColumns = `p.id, p.project_id AS projectId, p.uuid, p.created_at AS 
 const ownerColumns = "d.project_id AS projectId, d.distinct_id AS distinctId, p.uuid AS personUuid, d.joined";
 
 /** Serializes stored properties; versions before 0.2 may have stored JSON that DuckDB cannot read. */
-function toCopy(db: PeopleDb, person: PersonRow): PersonRow {
+function toCopy(db: PersonsDb, person: PersonRow): PersonRow {
   const { properties } = person;
   const json = isCompact(properties) ? propertiesJson(db.$client, properties) : sanitizeJson(properties);
   return { ...person, properties: json };

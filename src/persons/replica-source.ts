@@ -1,8 +1,8 @@
 /** The port through which the event store replicates persons. */
 
 import type { MaybePromise } from "../lib/concurrency.ts";
-import { changeRange, changesAfter, type PeopleChange, pruneChanges } from "./changes.ts";
-import type { PeopleDb } from "./open.ts";
+import { changeRange, changesAfter, type PersonChange, pruneChanges } from "./changes.ts";
+import type { PersonsDb } from "./open.ts";
 import {
   allDistinctIdRows,
   allPersonRows,
@@ -21,7 +21,7 @@ export interface PersonSource {
   /** The oldest existing change (or the next number if none exists), and the last number assigned. */
   range(): MaybePromise<{ oldest: number; last: number }>;
   /** Changes after `changeId`, oldest first, limited to one batch. @returns `last`: the number they are complete up to */
-  changesAfter(changeId: number): MaybePromise<{ changes: PeopleChange[]; last: number }>;
+  changesAfter(changeId: number): MaybePromise<{ changes: PersonChange[]; last: number }>;
   /** Deletes replicated changes. */
   prune(changeId: number): MaybePromise<void>;
   /** Omits persons that no longer exist. */
@@ -32,7 +32,7 @@ export interface PersonSource {
   allDistinctIds(): Pages<DistinctIdRow>;
 }
 
-export function sqlitePersonSource(people: PeopleDb): PersonSource {
+export function sqlitePersonSource(people: PersonsDb): PersonSource {
   return {
     range: () => changeRange(people),
     changesAfter: (changeId) => {

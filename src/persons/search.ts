@@ -1,7 +1,7 @@
 /** Lists and searches persons. */
 
 import { desc, eq } from "drizzle-orm";
-import type { PeopleDb } from "./open.ts";
+import type { PersonsDb } from "./open.ts";
 import { fittingCount, type Person } from "./person.ts";
 import { personFields, personSize, readPerson } from "./reader.ts";
 import { person } from "./schema.ts";
@@ -28,7 +28,7 @@ export interface PageOptions {
  * @param options.search as in `searchPersons`, which is preferable if it would block other work
  */
 export function listPersons(
-  db: PeopleDb,
+  db: PersonsDb,
   projectId: number,
   { search = "", limit = 100, offset = 0 }: PageOptions & { search?: string } = {},
 ): PersonList {
@@ -66,7 +66,7 @@ export function listPersons(
  * result is the newest of those found first.
  */
 export async function searchPersons(
-  db: PeopleDb,
+  db: PersonsDb,
   projectId: number,
   search: string,
   { limit = 100, offset = 0 }: PageOptions = {},
@@ -115,7 +115,7 @@ function searchedIndexes(wanted: string): SearchedIndex[] {
 const afterAllText = new Uint8Array(1);
 
 /** Adds IDs of matching persons to `found`; yields after each slice. */
-function* findMatches(db: PeopleDb, projectId: number, search: string, found: Set<number>): Generator<void> {
+function* findMatches(db: PersonsDb, projectId: number, search: string, found: Set<number>): Generator<void> {
   const wanted = search.toLowerCase();
   for (const { from, text, person, isMatch, parameter } of searchedIndexes(wanted)) {
     const boundary = db.$client.query<[string], [number, string]>(`
@@ -142,7 +142,7 @@ function* findMatches(db: PeopleDb, projectId: number, search: string, found: Se
 }
 
 function getNewest(
-  db: PeopleDb,
+  db: PersonsDb,
   ids: ReadonlySet<number>,
   { limit, offset }: { limit: number; offset: number },
 ): PersonList {

@@ -1,10 +1,10 @@
 /** Ids of rows that several engines insert into replicas of one table: each project has ids of its own. */
 
-import type { PeopleDb } from "./open.ts";
+import type { PersonsDb } from "./open.ts";
 
 /** Above all ids of a table with an AUTOINCREMENT counter, and equal to the project's modulo `idStep`. */
 export function newSharedId(
-  { $client: client }: PeopleDb,
+  { $client: client }: PersonsDb,
   table: "ingestion_warning" | "spike",
   { projectId, idStep }: { projectId: number; idStep: number },
 ): number {

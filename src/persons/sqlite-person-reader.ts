@@ -16,7 +16,7 @@ import {
   searchGroups,
 } from "./groups.ts";
 import { hasHashKeyOverrides, hashKeyOverrides, pendingHashKeyOverrides } from "./hash-key-overrides.ts";
-import type { PeopleDb } from "./open.ts";
+import type { PersonsDb } from "./open.ts";
 import type { Person, PersonJson } from "./person.ts";
 import type { GroupKey, OverriddenId, PersonReader, StoredSubject, SubjectQuery } from "./person-reader.ts";
 import {
@@ -33,7 +33,7 @@ import { listPersons, type PageOptions, searchPersons } from "./search.ts";
 
 export class SqlitePersonReader implements PersonReader {
   /** @param db opened read-only: every statement sees what is committed at that time. */
-  constructor(private readonly db: PeopleDb) {}
+  constructor(private readonly db: PersonsDb) {}
 
   /** Synchronous: most requests need at most one statement. */
   subject(query: SubjectQuery): StoredSubject {

@@ -2,13 +2,13 @@
 
 import { type JournalEvent, type JournalItem, type JournalNote, noteCount } from "../journal/entry.ts";
 import { sanitizeString } from "../lib/json/canonical.ts";
-import type { PeopleBatch, PlannedEvent } from "./batch.ts";
+import type { PersonBatch, PlannedEvent } from "./batch.ts";
 import { applyToGroups, type GroupState } from "./identity/group-rules.ts";
 import type { Warning } from "./identity/ingestion-warning.ts";
 import { getOperations } from "./identity/operations.ts";
 import { applyToPersons } from "./identity/person-rules.ts";
-import type { PeopleState } from "./identity/persons-state.ts";
-import type { PeopleDb } from "./open.ts";
+import type { PersonsState } from "./identity/persons-state.ts";
+import type { PersonsDb } from "./open.ts";
 import { UsageTally } from "./usage.ts";
 import { recordWarnings } from "./warnings.ts";
 
@@ -33,7 +33,7 @@ interface Gathered extends StepPart {
 
 /** The persons and groups that a part refers to, in memory. */
 export interface StepState {
-  readonly people: PeopleState;
+  readonly people: PersonsState;
   readonly groups: GroupState;
   readonly personlessIds: { add(projectId: number, distinctId: string): void };
 }
@@ -56,7 +56,7 @@ export class StepInput {
   ) {}
 
   /** Takes a batch. @returns the part to apply before the next batch */
-  accept({ items, duplicates }: PeopleBatch): StepPart {
+  accept({ items, duplicates }: PersonBatch): StepPart {
     const gathered = this.gather(items);
     for (const { projectId, receivedMicros, count } of duplicates)
       this.usage.add(projectId, receivedMicros, "duplicates", count);
@@ -93,7 +93,7 @@ export class StepInput {
   }
 
   /** Writes warnings and usage, in the step's transaction. @param idStep see `ProjectShare` */
-  write(db: PeopleDb, idStep?: number): void {
+  write(db: PersonsDb, idStep?: number): void {
     recordWarnings(db, this.warnings, idStep);
     this.usage.write(db);
   }

@@ -8,13 +8,13 @@ import { eq } from "drizzle-orm";
 import type { Lane } from "../journal/segment.ts";
 import { tx } from "../lib/sqlite.ts";
 import { microsPerDay } from "../lib/time.ts";
-import type { IdentityStep, IdentityStore, PeopleBatch } from "./batch.ts";
+import type { IdentityStep, IdentityStore, PersonBatch } from "./batch.ts";
 import { BatchState } from "./batch-state.ts";
 import { writeState } from "./batch-write.ts";
 import { applyDeletion } from "./deletion.ts";
 import { sweepPendingOverrides } from "./hash-key-overrides.ts";
 import { KeySetCollector } from "./key-set-gc.ts";
-import type { PeopleDb } from "./open.ts";
+import type { PersonsDb } from "./open.ts";
 import { laneCursors } from "./reader.ts";
 import { laneCursor } from "./schema.ts";
 import type { SpikeDetector, SpikeOptions, SpikeSignal } from "./spikes/detector.ts";
@@ -28,7 +28,7 @@ export const stepPersonsMax = 30_000;
 /** Same for characters of their properties. */
 export const stepCharactersMax = 64 * 1024 * 1024;
 
-export class PeopleStore implements IdentityStore {
+export class PersonStore implements IdentityStore {
   private readonly cursors: Record<Lane, number>;
   private detector: SpikeDetector | undefined;
   private housekeptMicros = 0;
@@ -40,7 +40,7 @@ export class PeopleStore implements IdentityStore {
   private cachedState: CachedState | undefined;
 
   constructor(
-    readonly db: PeopleDb,
+    readonly db: PersonsDb,
     private readonly spikeSettings: SpikeOptions,
   ) {
     this.cursors = laneCursors(db);
@@ -51,11 +51,11 @@ export class PeopleStore implements IdentityStore {
     return this.cursors[lane];
   }
 
-  start(lane: Lane): PeopleStep {
+  start(lane: Lane): PersonStep {
     // Before reading: changes by another process from now on are detected by the next step.
     const version = this.version();
     const state = this.takeCached(version) ?? new BatchState(this.db.$client);
-    return new PeopleStep(this.db, state, this.startStep(lane), () => {
+    return new PersonStep(this.db, state, this.startStep(lane), () => {
       if (state.settle()) this.cachedState = { state, version, isIdle: false };
     });
   }
@@ -190,16 +190,16 @@ export interface OpenStep {
   abandon(): void;
 }
 
-class PeopleStep implements IdentityStep {
+class PersonStep implements IdentityStep {
   /** @param keep lets the next step reuse the state of this one */
   constructor(
-    private readonly db: PeopleDb,
+    private readonly db: PersonsDb,
     private readonly state: BatchState,
     private readonly open: OpenStep,
     private readonly keep: () => void,
   ) {}
 
-  add(batch: PeopleBatch): void {
+  add(batch: PersonBatch): void {
     this.applyTo(this.state, this.open.input.accept(batch));
   }
 

@@ -2,7 +2,7 @@
 
 import { Database } from "bun:sqlite";
 import { drizzle } from "drizzle-orm/bun-sqlite";
-import type { PeopleDb } from "./open.ts";
+import type { PersonsDb } from "./open.ts";
 import * as schema from "./schema.ts";
 
 /** Every statement fails with this error; SQLite's code makes it handled as corruption found by a read. */
@@ -25,7 +25,7 @@ class UnreadableDatabase extends Database {
 }
 
 /** A person store whose statements all throw as if its file were corrupt. Nothing is written. */
-export function unreadablePeople(): PeopleDb {
+export function unreadablePersons(): PersonsDb {
   const client = new UnreadableDatabase(":memory:");
-  return drizzle({ client, schema }) as unknown as PeopleDb;
+  return drizzle({ client, schema }) as unknown as PersonsDb;
 }

@@ -5,7 +5,7 @@
 
 import { and, asc, eq, gte, lte } from "drizzle-orm";
 import { microsPerDay } from "../lib/time.ts";
-import type { PeopleDb } from "./open.ts";
+import type { PersonsDb } from "./open.ts";
 import { usageDay } from "./schema.ts";
 
 export interface UsageCounts {
@@ -58,7 +58,7 @@ export class UsageTally {
   }
 
   /** Adds the counts to the store, in the caller's transaction. */
-  write(db: PeopleDb): void {
+  write(db: PersonsDb): void {
     const add = db.$client.query(`
       INSERT INTO usage_day (project_id, day, identified, anonymous, historical, duplicates, dropped)
       VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -81,7 +81,7 @@ export class UsageTally {
 }
 
 /** Stored events of all projects since installation, including historical ones. */
-export function countStoredEvents(db: PeopleDb): number {
+export function countStoredEvents(db: PersonsDb): number {
   const sum = "SELECT coalesce(sum(identified + anonymous + historical), 0) AS events FROM usage_day";
   return db.$client.query<{ events: number }, []>(sum).get()!.events;
 }
@@ -91,7 +91,7 @@ export function countStoredEvents(db: PeopleDb): number {
  * @param range first and last UTC day (inclusive), YYYY-MM-DD
  */
 export function listUsage(
-  db: PeopleDb,
+  db: PersonsDb,
   projectId: number,
   range: { dateFrom?: string; dateTo?: string } = {},
 ): { results: UsageOfDay[]; totals: UsageTotals } {

@@ -3,7 +3,7 @@
 import { and, desc, eq, getTableColumns, inArray, lt } from "drizzle-orm";
 import { toJsonString } from "../lib/json/canonical.ts";
 import type { Warning } from "./identity/ingestion-warning.ts";
-import type { PeopleDb } from "./open.ts";
+import type { PersonsDb } from "./open.ts";
 import { ingestionWarning } from "./schema.ts";
 import { newSharedId } from "./shared-ids.ts";
 
@@ -37,7 +37,7 @@ interface HourlyCount extends Omit<CountedWarning, "id"> {
 }
 
 /** Adds warnings to the counts, in the caller's transaction. @param idStep see `ProjectShare` */
-export function recordWarnings(db: PeopleDb, warnings: readonly Warning[], idStep?: number): void {
+export function recordWarnings(db: PersonsDb, warnings: readonly Warning[], idStep?: number): void {
   const add = db.$client.query(`
     INSERT INTO ingestion_warning (id, project_id, hour, type, subject, details, first_at, last_at, count)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -68,7 +68,7 @@ export function recordWarnings(db: PeopleDb, warnings: readonly Warning[], idSte
 
 /** Warnings of a project, last seen first. */
 export function listWarnings(
-  db: PeopleDb,
+  db: PersonsDb,
   projectId: number,
   { types, limit = 100, offset = 0 }: { types?: readonly string[]; limit?: number; offset?: number } = {},
 ): CountedWarning[] {
@@ -90,7 +90,7 @@ export function listWarnings(
 
 /** Count of each type since a time (rounded to the hour), per project. */
 export function countWarningsSince(
-  db: PeopleDb,
+  db: PersonsDb,
   sinceMicros: number,
 ): { projectId: number; type: string; count: number }[] {
   const query = db.$client.query<{ projectId: number; type: string; count: number }, [number]>(
@@ -101,7 +101,7 @@ export function countWarningsSince(
 }
 
 /** Deletes warnings last seen before `beforeMicros`. */
-export function pruneWarnings(db: PeopleDb, beforeMicros: number): void {
+export function pruneWarnings(db: PersonsDb, beforeMicros: number): void {
   db.delete(ingestionWarning).where(lt(ingestionWarning.lastMicros, beforeMicros)).run();
 }
 
@@ -130,7 +130,7 @@ function byHourAndType(warnings: readonly Warning[]): HourlyCount[][] {
   return [...groups.values()].map((group) => [...group.values()]);
 }
 
-function getSubjects(db: PeopleDb, { projectId, hour, type }: HourlyCount): string[] {
+function getSubjects(db: PersonsDb, { projectId, hour, type }: HourlyCount): string[] {
   const query = db.$client.query<{ subject: string }, [number, number, string]>(
     "SELECT subject FROM ingestion_warning WHERE project_id = ? AND hour = ? AND type = ?",
   );

@@ -43,7 +43,7 @@ import { explainOperations } from "../operations/flags.ts";
 import { importOperations } from "../operations/imports.ts";
 import { operationRoutes } from "../operations/routes.ts";
 import { SqliteIngestionReader } from "../persons/ingestion-reader.ts";
-import type { PeopleDb } from "../persons/open.ts";
+import type { PersonsDb } from "../persons/open.ts";
 import type { PersonReader } from "../persons/person-reader.ts";
 import { publicSurveyRoutes, runningSurveys } from "../surveys/public-route.ts";
 import { SurveyMonitor, surveyCheckMs } from "../surveys/survey-monitor.ts";
@@ -57,7 +57,7 @@ export interface AppDeps {
   config: Config;
   log: Log;
   metadata: Metadata;
-  people: PeopleDb;
+  people: PersonsDb;
   persons: PersonReader;
   journal: JournalPort;
   supervisor: EngineSupervisor;

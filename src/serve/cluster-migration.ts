@@ -28,7 +28,7 @@ import type { PostgresAddress } from "../lib/store-urls.ts";
 import { acquireStoresLock } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { hasExternalEvents, recordPositions } from "../persons/external-events.ts";
-import { openPeople, peopleStore } from "../persons/open.ts";
+import { openPersons, personStore } from "../persons/open.ts";
 import { copyFromRows, copyToRows, rowTables } from "../persons/postgres/copy.ts";
 import { laneCursors } from "../persons/reader.ts";
 import { openDataDirectory } from "./data-directory.ts";
@@ -67,7 +67,7 @@ export async function migrateToCluster(
     const opened = openMetadata(dataPaths.metadata);
     const payloadKey = openPayloadKey(dataPaths.payloadKey, opened);
     opened.close();
-    const people = openPeople(dataPaths.people);
+    const people = openPersons(dataPaths.people);
     const metadata = openSqlite(dataPaths.metadata, {});
     try {
       if (!hasExternalEvents(people))
@@ -79,7 +79,7 @@ export async function migrateToCluster(
       const isInRows = (await chooseLayout(postgres, chosen)).persons === "rows";
       if (isInRows) await copyToRows(people, postgres);
       // Metadata is marked as a replica last: its marker is what identifies the directory as a node's.
-      const persons = await copyStore(people.$client, peopleStore, postgres, {
+      const persons = await copyStore(people.$client, personStore, postgres, {
         id,
         onProgress,
         ...(isInRows ? { omitted: rowTables } : {}),
@@ -138,10 +138,10 @@ async function bringInto(dataDir: string, postgres: Postgres): Promise<void> {
   const lock = openDataDirectory(dataDir);
   const storePaths = paths(dataDir);
   try {
-    await StoreReplica.prepare(storePaths.people, peopleStore, postgres);
+    await StoreReplica.prepare(storePaths.people, personStore, postgres);
     const { persons, loading } = await readLayout(postgres);
     if (persons === "rows") {
-      const people = openPeople(storePaths.people);
+      const people = openPersons(storePaths.people);
       try {
         await copyFromRows(postgres, people);
         // Nothing waits: all partitions are at the end.

@@ -36,7 +36,7 @@ import { acquireEngineLock } from "../lock.ts";
 import type { Log } from "../log.ts";
 import type { Status } from "../operate/status-schema.ts";
 import { paths } from "../paths.ts";
-import { peopleStore } from "../persons/open.ts";
+import { personStore } from "../persons/open.ts";
 import { NodePersonReader } from "../persons/postgres/node-reader.ts";
 import { version } from "../version.ts";
 import { deleteLeftPersons } from "./cluster-migration.ts";
@@ -142,7 +142,7 @@ export class ClusterNode implements SharedState {
         log.info("waiting for the engine of the previous node to exit"),
       );
       try {
-        await StoreReplica.prepare(dataPaths.people, peopleStore, postgres, copying("persons"));
+        await StoreReplica.prepare(dataPaths.people, personStore, postgres, copying("persons"));
         if (layout === "rows") deleteLeftPersons(dataPaths.people);
       } finally {
         engine?.release();

@@ -26,7 +26,7 @@ import { importRoutes } from "../import/control-route.ts";
 import { ImportUploads } from "../import/uploads.ts";
 import { Journal, type JournalPort, type PreparedSink } from "../journal/journal.ts";
 import { describeSkipped, skippedEntries } from "../journal/skipped-entries.ts";
-import { engineMemory, memoryBudget, serverPeopleCacheBytes } from "../lib/memory-budget.ts";
+import { engineMemory, memoryBudget, serverPersonCacheBytes } from "../lib/memory-budget.ts";
 import { type SecretCipher, secretCipher } from "../lib/sealed-text.ts";
 import type { Lock } from "../lock.ts";
 import type { Log } from "../log.ts";
@@ -41,7 +41,7 @@ import { UnknownKeys } from "../operate/unknown-keys.ts";
 import { Webhooks } from "../operate/webhooks/webhooks.ts";
 import { paths } from "../paths.ts";
 import { SqliteIngestionReader } from "../persons/ingestion-reader.ts";
-import type { PeopleDb } from "../persons/open.ts";
+import type { PersonsDb } from "../persons/open.ts";
 import type { PersonReader } from "../persons/person-reader.ts";
 import { SqlitePersonReader } from "../persons/sqlite-person-reader.ts";
 import { controlSocketName } from "../rpc/control.ts";
@@ -54,7 +54,7 @@ import { instanceDeps } from "./instance.ts";
 import { Listeners, type WorkerDeps, workerDeps } from "./listeners.ts";
 import { assertLocalData } from "./local-data.ts";
 import { openJournal } from "./open-journal.ts";
-import { openServedPeople } from "./open-people.ts";
+import { openServedPersons } from "./open-people.ts";
 import { PeriodicChanges } from "./periodic-changes.ts";
 import { PersonDeletionService } from "./person-deletion.ts";
 import { ServerStatus } from "./server-status.ts";
@@ -66,7 +66,7 @@ const overridesSettleMs = 2_000;
 
 export class FlagkeepServer {
   readonly metadata: Metadata;
-  private readonly people: PeopleDb;
+  private readonly people: PersonsDb;
   private readonly persons: PersonReader;
   private readonly metricsToken: string;
   private readonly supervisor: EngineSupervisor;
@@ -125,8 +125,8 @@ export class FlagkeepServer {
     this.payloads = payloadCipher(payloadKey);
     this.secrets = secretCipher(payloadKey);
     const budget = memoryBudget(config.memory);
-    const cacheBytes = budget === null ? undefined : serverPeopleCacheBytes(budget);
-    this.people = openServedPeople(dataDir, { cacheBytes, corruption: this.corruption, log });
+    const cacheBytes = budget === null ? undefined : serverPersonCacheBytes(budget);
+    this.people = openServedPersons(dataDir, { cacheBytes, corruption: this.corruption, log });
     this.persons = shared?.persons ?? new SqlitePersonReader(this.people);
     this.supervisor = new EngineSupervisor(
       commands.engine,

@@ -6,7 +6,7 @@ import { type Config, workerCount } from "../config/settings.ts";
 import type { App } from "../http/app.ts";
 import { ListenError, listen, listenSecurely } from "../http/server.ts";
 import type { PreparedSink } from "../journal/journal.ts";
-import { memoryBudget, serverPeopleCacheBytes } from "../lib/memory-budget.ts";
+import { memoryBudget, serverPersonCacheBytes } from "../lib/memory-budget.ts";
 import { sleep } from "../lib/time.ts";
 import type { Log } from "../log.ts";
 import type { RequestLog } from "../operate/request-log.ts";
@@ -59,7 +59,7 @@ export function workerDeps(
     count,
     journal,
     command,
-    cacheBytes: budget === null ? null : Math.floor(serverPeopleCacheBytes(budget) / count),
+    cacheBytes: budget === null ? null : Math.floor(serverPersonCacheBytes(budget) / count),
     onFigures: (figures) => {
       requests.add(figures.requests);
       for (const key of figures.unknownKeys) unknownKeys.add(key);

@@ -13,7 +13,7 @@ import { AppError } from "../lib/errors.ts";
 import type { Log } from "../log.ts";
 import type { SqliteCorruption } from "../operate/sqlite-corruption.ts";
 import { paths } from "../paths.ts";
-import type { PeopleDb } from "../persons/open.ts";
+import type { PersonsDb } from "../persons/open.ts";
 import { laneCursors } from "../persons/reader.ts";
 import type { ClusterNode } from "./cluster-node";
 
@@ -27,7 +27,7 @@ const rejectionLogMs = 10_000;
 export interface JournalDeps {
   config: Config;
   log: Log;
-  people: PeopleDb;
+  people: PersonsDb;
   corruption: SqliteCorruption;
   /** Loads journal entries into the stores. */
   loader: { offer(segments: readonly SealedSegment[]): void; debt(): PendingBytes };

@@ -5,9 +5,9 @@ import { isCorruptSqlite } from "../lib/errors.ts";
 import type { Log } from "../log.ts";
 import type { SqliteCorruption } from "../operate/sqlite-corruption.ts";
 import { paths } from "../paths.ts";
-import { arePeopleMissing } from "../persons/missing.ts";
-import { openPeople, type PeopleDb } from "../persons/open.ts";
-import { unreadablePeople } from "../persons/unreadable.ts";
+import { arePersonsMissing } from "../persons/missing.ts";
+import { openPersons, type PersonsDb } from "../persons/open.ts";
+import { unreadablePersons } from "../persons/unreadable.ts";
 
 /**
  * Opens the store for reading. A file that is missing from a used data directory, or cannot be opened, stays as it is:
@@ -15,7 +15,7 @@ import { unreadablePeople } from "../persons/unreadable.ts";
  *
  * @throws {NewerDataVersionError}
  */
-export function openServedPeople(
+export function openServedPersons(
   dataDir: string,
   {
     cacheBytes,
@@ -29,20 +29,20 @@ export function openServedPeople(
     /** False where another process has migrated the schema. */
     mayMigrate?: boolean;
   },
-): PeopleDb {
+): PersonsDb {
   const dataPaths = paths(dataDir);
   // A cluster node has a replica, which is filled from PostgreSQL.
-  if (!isReplica(dataPaths.metadata) && arePeopleMissing(dataDir)) {
+  if (!isReplica(dataPaths.metadata) && arePersonsMissing(dataDir)) {
     log.error({}, corruption.recordMissing());
-    return unreadablePeople();
+    return unreadablePersons();
   }
   try {
     // Opened for writing first, so that the schema is current before anything reads.
-    if (mayMigrate) openPeople(dataPaths.people).$client.close();
-    return openPeople(dataPaths.people, { readonly: true, cacheBytes });
+    if (mayMigrate) openPersons(dataPaths.people).$client.close();
+    return openPersons(dataPaths.people, { readonly: true, cacheBytes });
   } catch (error) {
     if (!isCorruptSqlite(error)) throw error;
     log.error({}, corruption.recordUnopenable(error));
-    return unreadablePeople();
+    return unreadablePersons();
   }
 }

@@ -8,7 +8,7 @@ import { JournalUnavailableError } from "../journal/lane-writer.ts";
 import { NotFoundError } from "../lib/errors.ts";
 import { nowMicros } from "../lib/time.ts";
 import { type DeletedPerson, type Deletion, deletionEntry, type PersonDeleter } from "../persons/deletion.ts";
-import type { PeopleDb } from "../persons/open.ts";
+import type { PersonsDb } from "../persons/open.ts";
 import type { PersonReader } from "../persons/person-reader.ts";
 import { laneCursors } from "../persons/reader.ts";
 import type { RpcHandlers } from "../rpc/server.ts";
@@ -23,7 +23,7 @@ export interface EraserDeps {
   dataDir: string;
   metadata: Metadata;
   /** To check which entries have been applied. */
-  people: PeopleDb;
+  people: PersonsDb;
   persons: PersonReader;
   /** Undefined while the server starts. */
   journal: () => JournalPort | undefined;

@@ -23,7 +23,7 @@ import { StoreReplica } from "../cluster/store-replica.ts";
 import type { PostgresAddress } from "../lib/store-urls.ts";
 import { acquireStoresLock } from "../lock.ts";
 import { paths } from "../paths.ts";
-import { openPeople, peopleStore } from "../persons/open.ts";
+import { openPersons, personStore } from "../persons/open.ts";
 import {
   compareRows,
   copyFromRows,
@@ -112,7 +112,7 @@ async function copyPersons(
   await postgres.transaction(async (t) => {
     await t`UPDATE flagkeep.layout SET persons = ${to}`;
     // Replicas that have not seen the conversion are copied again.
-    await t`UPDATE flagkeep.store SET told_from = revision WHERE name = ${peopleStore.name}`;
+    await t`UPDATE flagkeep.store SET told_from = revision WHERE name = ${personStore.name}`;
   });
 }
 
@@ -124,8 +124,8 @@ async function copyReplicaToRows(
   const { people: replica, peopleConversion } = paths(dataDir);
   const path = isReplica(replica) ? replica : peopleConversion;
   onStep("updating the replica");
-  await StoreReplica.prepare(path, peopleStore, postgres);
-  const people = openPeople(path);
+  await StoreReplica.prepare(path, personStore, postgres);
+  const people = openPersons(path);
   try {
     onStep("copying rows");
     const record = (t: Transaction, position: Conversion["position"]) =>
@@ -150,14 +150,14 @@ async function copyRowsToReplicas(
     await compactAll(postgres);
     deleteSqlite(path);
     onStep("reading rows");
-    await StoreReplica.prepare(path, peopleStore, postgres);
+    await StoreReplica.prepare(path, personStore, postgres);
   }
-  const people = openPeople(path);
+  const people = openPersons(path);
   try {
     if (!isStoreSent(path, id)) await copyFromRows(postgres, people);
     onStep("copying rows");
     let last: number | undefined;
-    await copyStore(people.$client, peopleStore, postgres, {
+    await copyStore(people.$client, personStore, postgres, {
       id,
       onProgress: (left) => {
         if (last !== undefined) onRows(last - left);
@@ -180,8 +180,8 @@ async function deleteReplicated(postgres: Postgres): Promise<void> {
       const rows = await postgres.run(
         (
           sql,
-        ) => sql`DELETE FROM flagkeep.row WHERE store = ${peopleStore.name} AND tbl = ${table} AND key_hash IN
-          (SELECT key_hash FROM flagkeep.row WHERE store = ${peopleStore.name} AND tbl = ${table} LIMIT ${deletedAtOnce})`,
+        ) => sql`DELETE FROM flagkeep.row WHERE store = ${personStore.name} AND tbl = ${table} AND key_hash IN
+          (SELECT key_hash FROM flagkeep.row WHERE store = ${personStore.name} AND tbl = ${table} LIMIT ${deletedAtOnce})`,
         deleteMs,
       );
       deleted = rows.count;
@@ -192,14 +192,14 @@ async function deleteReplicated(postgres: Postgres): Promise<void> {
 /** Commits are no longer needed for the event store, which gets all persons again. */
 async function compactAll(postgres: Postgres): Promise<void> {
   await postgres.run(
-    (sql) => sql`UPDATE flagkeep.store SET mirrored = revision WHERE name = ${peopleStore.name}`,
+    (sql) => sql`UPDATE flagkeep.store SET mirrored = revision WHERE name = ${personStore.name}`,
   );
-  await compactCommits(postgres, peopleStore.name);
+  await compactCommits(postgres, personStore.name);
 }
 
 async function readRevision(postgres: Postgres): Promise<string> {
   const [row] = await postgres.run(
-    (sql) => sql`SELECT revision FROM flagkeep.store WHERE name = ${peopleStore.name}`,
+    (sql) => sql`SELECT revision FROM flagkeep.store WHERE name = ${personStore.name}`,
   );
   return String(row!.revision);
 }

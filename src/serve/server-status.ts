@@ -16,7 +16,7 @@ import type { SqliteCorruption } from "../operate/sqlite-corruption.ts";
 import { laneStatus, nextBackup, replacedKeys, storedStatus } from "../operate/status.ts";
 import { StatusHistory } from "../operate/status-history.ts";
 import type { Status } from "../operate/status-schema.ts";
-import type { PeopleDb } from "../persons/open.ts";
+import type { PersonsDb } from "../persons/open.ts";
 import { laneCursors } from "../persons/reader.ts";
 import { version } from "../version.ts";
 import type { ClusterNode } from "./cluster-node";
@@ -27,7 +27,7 @@ interface StatusDeps {
   config: Config;
   log: Log;
   metadata: Metadata;
-  people: PeopleDb;
+  people: PersonsDb;
   corruption: SqliteCorruption;
   supervisor: EngineSupervisor;
   retention: Retention;

@@ -10,8 +10,8 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import type { EventEntry } from "../../src/journal/entry.ts";
 import { PropertyReader } from "../../src/journal/entry-properties.ts";
-import { openPeople } from "../../src/persons/open.ts";
-import { PeopleStore } from "../../src/persons/store.ts";
+import { openPersons } from "../../src/persons/open.ts";
+import { PersonStore } from "../../src/persons/store.ts";
 
 const { values } = parseArgs({
   options: {
@@ -27,7 +27,7 @@ const persons = Number(values.persons);
 const folder = mkdtempSync(join(tmpdir(), "flagkeep-bench-"));
 const path = join(folder, "people.sqlite");
 const spikes = { factor: 10, minimumPerMinute: 1_000, historyMinutes: 60, historyMinutesMin: 2 };
-const store = new PeopleStore(openPeople(path), spikes);
+const store = new PersonStore(openPersons(path), spikes);
 const properties = new PropertyReader();
 let seq = 0;
 let clockMicros = Date.UTC(2026, 0, 1) * 1000;

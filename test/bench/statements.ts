@@ -13,7 +13,7 @@ import { PropertyColumns } from "../../src/events/duckdb/property-columns.ts";
 import { runQuery } from "../../src/events/query/run-query.ts";
 import { duckdbSql } from "../../src/events/sql-dialect.ts";
 import { residentBytes } from "../../src/lib/memory-budget.ts";
-import { openPeople } from "../../src/persons/open.ts";
+import { openPersons } from "../../src/persons/open.ts";
 import { dataEnd, dataFolder, generateData, openData, queryMemoryBytes } from "./query-data.ts";
 import { groupedByProperty, type Statement, statements } from "./statement-list.ts";
 
@@ -27,7 +27,7 @@ const resultBytesMax = 64 * MiB;
 const typed =
   "SELECT date_trunc('day', timestamp) AS day, browser, count(*) AS n FROM hand_made GROUP BY day, browser ORDER BY day, browser";
 
-const people = openPeople(":memory:");
+const people = openPersons(":memory:");
 // A copy: the benchmark adds a column.
 const path = await generateData(events, threads);
 const copy = `${path}.run`;

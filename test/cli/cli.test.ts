@@ -2,7 +2,7 @@ import { Database } from "bun:sqlite";
 import { afterAll, describe, expect, test } from "bun:test";
 import { chmodSync, copyFileSync, existsSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { openPeople } from "../../src/persons/open.ts";
+import { openPersons } from "../../src/persons/open.ts";
 import {
   executable,
   flagkeep,
@@ -353,7 +353,7 @@ test("a file in place of the data directory is rejected with a clear message", a
 test("serve rejects an event store of a newer version with one line", async () => {
   const { dataDir } = await initializedDirectory();
   folders.push(dataDir);
-  openPeople(join(dataDir, "people.sqlite")).$client.close();
+  openPersons(join(dataDir, "people.sqlite")).$client.close();
   const { DuckDBInstance } = await import("@duckdb/node-api");
   const instance = await DuckDBInstance.create(join(dataDir, "events.duckdb"));
   const connection = await instance.connect();

@@ -9,13 +9,13 @@ import { JournalReader } from "../../src/cluster/journal-reader.ts";
 import { chooseLayout, type PersonsLayout } from "../../src/cluster/layout.ts";
 import { migratePostgres } from "../../src/cluster/schema.ts";
 import { StoreReplica } from "../../src/cluster/store-replica.ts";
-import { SharedPeople } from "../../src/engine/cluster-persons.ts";
+import { ClusterPersons } from "../../src/engine/cluster-persons.ts";
 import type { JournalBatch } from "../../src/journal/reader.ts";
 import type { Lane } from "../../src/journal/segment.ts";
 import { parsePostgresUrl } from "../../src/lib/store-urls.ts";
-import { openPeople, peopleStore } from "../../src/persons/open.ts";
+import { openPersons, personStore } from "../../src/persons/open.ts";
 import { PostgresPersonReader } from "../../src/persons/postgres/reader.ts";
-import { PeopleStore } from "../../src/persons/store.ts";
+import { PersonStore } from "../../src/persons/store.ts";
 import { type JournalUnderTest, journalConformance } from "../journal/journal-conformance.ts";
 import {
   type IdentityStoreUnderTest,
@@ -93,17 +93,17 @@ async function rowsSeen(postgres: Postgres, projectId: number): Promise<SeenPers
 }
 
 /** The engine of a node that has just begun, with no copy of its own yet. */
-async function peopleOn(
+async function personsOn(
   postgres: Postgres,
   layout: PersonsLayout = "replica",
 ): Promise<IdentityStoreUnderTest> {
   await chooseLayout(postgres, { persons: layout });
   const folder = temporaryFolder();
   const path = join(folder, "people.sqlite");
-  await StoreReplica.prepare(path, peopleStore, postgres);
-  const db = openPeople(path);
+  await StoreReplica.prepare(path, personStore, postgres);
+  const db = openPersons(path);
   const ignore = () => undefined;
-  const shared = await SharedPeople.open(
+  const shared = await ClusterPersons.open(
     db,
     { postgres: postgres.address, node: crypto.randomUUID() },
     { onUnavailable: ignore, onAcquired: ignore, onFree: ignore, onPaused: ignore, onFatal: ignore },
@@ -115,13 +115,13 @@ async function peopleOn(
     rmSync(folder, { recursive: true });
   };
   return {
-    store: shared.around(new PeopleStore(db, spikeSettings)),
+    store: shared.around(new PersonStore(db, spikeSettings)),
     persons: async (projectId) =>
       layout === "rows" ? await rowsSeen(postgres, projectId) : seenPersons(db, projectId),
     counted: async (projectId) => countedEvents(db, projectId),
     reopen: async () => {
       await end();
-      return await peopleOn(postgres, layout);
+      return await personsOn(postgres, layout);
     },
     close: async () => {
       await end();
@@ -163,9 +163,9 @@ if (hasPostgres) {
   );
   identityStoreConformance(
     "a store of persons that fronts share",
-    async () => await peopleOn(await connect()),
+    async () => await personsOn(await connect()),
     // Each begins some nodes again.
     20,
   );
-  identityStoreConformance("persons as rows", async () => await peopleOn(await connect(), "rows"), 20);
+  identityStoreConformance("persons as rows", async () => await personsOn(await connect(), "rows"), 20);
 }

@@ -7,7 +7,7 @@ import { SQL } from "bun";
 import { Postgres } from "../../src/cluster/connection.ts";
 import { parsePostgresUrl } from "../../src/lib/store-urls.ts";
 import { paths } from "../../src/paths.ts";
-import { openPeople } from "../../src/persons/open.ts";
+import { openPersons } from "../../src/persons/open.ts";
 import type { PersonReader } from "../../src/persons/person-reader.ts";
 import { PostgresPersonReader } from "../../src/persons/postgres/reader.ts";
 import { SqlitePersonReader } from "../../src/persons/sqlite-person-reader.ts";
@@ -36,7 +36,7 @@ async function dumpRows(cluster: TestCluster): Promise<unknown> {
 }
 
 async function dumpFile(dataDir: string): Promise<unknown> {
-  const people = openPeople(paths(dataDir).people, { readonly: true });
+  const people = openPersons(paths(dataDir).people, { readonly: true });
   return await dump(new SqlitePersonReader(people)).finally(() => people.$client.close());
 }
 

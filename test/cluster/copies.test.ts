@@ -10,7 +10,7 @@ const test = testWithCluster("the copies of nodes");
 
 /** Other numbers whenever a user has made the file's triggers again, as whoever brings a copy up to date does. */
 const getVersion = (cluster: TestCluster, node: ServerProcess) =>
-  cluster.askPeopleOf(node, "PRAGMA schema_version");
+  cluster.askPersonsOf(node, "PRAGMA schema_version");
 
 test("a second node on the same data directory is rejected before it changes anything", async () => {
   await using cluster = await TestCluster.start(1);

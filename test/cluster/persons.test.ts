@@ -15,7 +15,7 @@ import { postgresPersonWriter } from "../../src/persons/postgres/person-writer.t
 import { PostgresPersonReader } from "../../src/persons/postgres/reader.ts";
 import { propertiesJson } from "../../src/persons/property-key-sets.ts";
 import { personReaderConformance } from "../persons/person-reader-conformance.ts";
-import { alias, event, identify, note, set, TestPeople } from "../persons/support.ts";
+import { alias, event, identify, note, set, TestPersons } from "../persons/support.ts";
 import { hasPostgres, startPostgres, type TestPostgres } from "../support/postgres.ts";
 
 let server: TestPostgres;
@@ -37,7 +37,7 @@ const openNodeReader = (postgres: Postgres) =>
   });
 
 /** Everything that both sides have, in an order; properties as JSON. */
-function getContent(people: TestPeople): Record<string, unknown[]> {
+function getContent(people: TestPersons): Record<string, unknown[]> {
   const dump = people.dump();
   return Object.fromEntries(
     [...rowTables, "group_type"]
@@ -79,7 +79,7 @@ if (hasPostgres) {
   });
 
   test("requests of one event-loop tick for ids of several projects are one statement", async () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     const ids = Array.from({ length: 20 }, (_, n) => `p${n}`);
     people.apply(...ids.map((id) => set(id, { id })), event({ distinctId: "p3", projectId: 2 }));
     const postgres = await open();
@@ -102,7 +102,7 @@ if (hasPostgres) {
   });
 
   test("persons that are copied to rows and back are the same, and later ones get other IDs", async () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     const values = { text: '"quoted", \\ and {braces}\n\u0000', number: 1e21, none: null, list: ["ключ"] };
     people.apply(
       ...Array.from({ length: 30 }, (_, n) => set(`p${n}`, { ...values, n })),
@@ -123,7 +123,7 @@ if (hasPostgres) {
     await copyToRows(people.db, postgres);
     // A migration that was interrupted begins again.
     await copyToRows(people.db, postgres);
-    using back = new TestPeople();
+    using back = new TestPersons();
     await copyFromRows(postgres, back.db);
     expect(getContent(back)).toEqual(getContent(people));
     expect(changeRange(back.db).last).toBeGreaterThan(changeRange(people.db).last);
@@ -136,7 +136,7 @@ if (hasPostgres) {
   });
 
   test("persons are found by UUIDs in any spelling, and invalid ones are ignored", async () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     people.apply(set("ann", {}), set("kim", {}));
     const postgres = await open();
     await copyToRows(people.db, postgres);

@@ -12,14 +12,14 @@ import { chooseLayout } from "../../src/cluster/layout.ts";
 import { acquireLease, type Lease, releaseLease } from "../../src/cluster/lease.ts";
 import { migratePostgres } from "../../src/cluster/schema.ts";
 import { StoreReplica } from "../../src/cluster/store-replica.ts";
-import { SharedPeople } from "../../src/engine/cluster-persons.ts";
+import { ClusterPersons } from "../../src/engine/cluster-persons.ts";
 import type { JournalItem } from "../../src/journal/entry.ts";
 import { parsePostgresUrl } from "../../src/lib/store-urls.ts";
 import type { IdentityStep } from "../../src/persons/batch.ts";
-import { openPeople, type PeopleDb, peopleStore } from "../../src/persons/open.ts";
+import { openPersons, type PersonsDb, personStore } from "../../src/persons/open.ts";
 import { PostgresPersonReader } from "../../src/persons/postgres/reader.ts";
 import { RowStore, type RowStoreDeps } from "../../src/persons/postgres/store.ts";
-import { PeopleStore } from "../../src/persons/store.ts";
+import { PersonStore } from "../../src/persons/store.ts";
 import { event, note, set, spikeSettings } from "../persons/support.ts";
 import { hasPostgres, startPostgres, type TestPostgres, testWithPostgres } from "../support/postgres.ts";
 import { temporaryFolder } from "../support/server.ts";
@@ -56,7 +56,7 @@ class TestEngine {
     private readonly postgres: Postgres,
     readonly copy: StoreReplica,
     readonly lease: Lease,
-    private readonly db: PeopleDb,
+    private readonly db: PersonsDb,
   ) {
     const commit: RowStoreDeps["commit"] = async (write, prepare) => {
       const writeAndCall = async (t: Transaction) => {
@@ -71,13 +71,13 @@ class TestEngine {
       };
       await postgres.untilDone(() => copy.commitWith(writeAndCall, lease));
     };
-    this.store = new RowStore({ postgres, people: new PeopleStore(db, spikeSettings), commit });
+    this.store = new RowStore({ postgres, people: new PersonStore(db, spikeSettings), commit });
   }
 
   static async start({ address }: Postgres): Promise<TestEngine> {
     const postgres = new Postgres(address, { connections: 4, name: "test engine" });
     const db = await openReplica(postgres);
-    const copy = StoreReplica.attach(db.$client, peopleStore, postgres);
+    const copy = StoreReplica.attach(db.$client, personStore, postgres);
     const lease = await acquireLease(postgres, { node: crypto.randomUUID(), holder: crypto.randomUUID() });
     await copy.catchUp();
     return new TestEngine(postgres, copy, lease!, db);
@@ -111,10 +111,10 @@ class TestEngine {
   }
 }
 
-async function openReplica(postgres: Postgres): Promise<PeopleDb> {
+async function openReplica(postgres: Postgres): Promise<PersonsDb> {
   const path = join(temporaryFolder(), "people.sqlite");
-  await StoreReplica.prepare(path, peopleStore, postgres);
-  return openPeople(path);
+  await StoreReplica.prepare(path, personStore, postgres);
+  return openPersons(path);
 }
 
 /** @returns the error */
@@ -184,7 +184,7 @@ test("an engine does not load past missing entries", async () => {
   };
   const address = { postgres: postgres.address, node: crypto.randomUUID() };
   const db = await openReplica(postgres);
-  expect(await SharedPeople.open(db, address, callbacks).catch((error: unknown) => error)).toMatchObject({
+  expect(await ClusterPersons.open(db, address, callbacks).catch((error: unknown) => error)).toMatchObject({
     code: "person_rows_behind",
     message: expect.stringContaining(`end at realtime entry 0, but entry ${item.seq} was loaded`),
   });

@@ -116,7 +116,7 @@ export function twoNodes(layout: "replica" | "rows", loading: "single" | "partit
         await until(() => steady(node, { distinct_id: user }), "it stays");
         const statement = `SELECT 1 FROM ${layout === "rows" ? "flagkeep." : ""}hash_key_override WHERE hash_key = '${anon}'`;
         const rows = async () =>
-          layout === "rows" ? await cluster.ask(statement) : cluster.askPeopleOf(node, statement);
+          layout === "rows" ? await cluster.ask(statement) : cluster.askPersonsOf(node, statement);
         await until(async () => (await rows()).length === 1, "the person has the override");
       }
     }

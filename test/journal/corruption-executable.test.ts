@@ -3,7 +3,7 @@
 import { expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { openPeople } from "../../src/persons/open.ts";
+import { openPersons } from "../../src/persons/open.ts";
 import { writeSegment } from "../support/segments.ts";
 import { flagkeep, initializedDirectory, ServerProcess } from "../support/server.ts";
 
@@ -28,7 +28,7 @@ test("the server starts, loads the rest, reports file and range, and doctor sugg
       }),
     );
   const journal = join(dataDir, "journal");
-  openPeople(join(dataDir, "people.sqlite")).$client.close();
+  openPersons(join(dataDir, "people.sqlite")).$client.close();
   chmodSync(join(dataDir, "people.sqlite"), 0o600);
   mkdirSync(journal, { recursive: true, mode: 0o700 });
   writeSegment(journal, "realtime", 1, [lines(1, 1), lines(6, 1)]);

@@ -5,7 +5,7 @@ import {
   memoryBudget,
   memoryShares,
   privateBytes,
-  serverPeopleCacheBytes,
+  serverPersonCacheBytes,
 } from "../../src/lib/memory-budget.ts";
 
 const MiB = 1024 * 1024;
@@ -15,8 +15,8 @@ describe("a memory budget", () => {
     const shares = memoryShares(size * MiB);
     const sum = Object.values(shares).reduce((all, share) => all + share, 0);
     expect(sum).toBeLessThanOrEqual((size * MiB) / 2);
-    const { stepBytes, privateBytesMax: ownBytesMax, peopleCacheBytes } = engineMemory(size * MiB);
-    expect(ownBytesMax).toBeGreaterThan(shares["duckdb-memory-limit"] + stepBytes.held + peopleCacheBytes);
+    const { stepBytes, privateBytesMax: ownBytesMax, personCacheBytes } = engineMemory(size * MiB);
+    expect(ownBytesMax).toBeGreaterThan(shares["duckdb-memory-limit"] + stepBytes.held + personCacheBytes);
     // What was taken in advance is in the event store's memory.
     expect(stepBytes.staged).toBeLessThan(shares["duckdb-memory-limit"]);
     expect(ownBytesMax).toBeLessThan(size * MiB);
@@ -24,8 +24,8 @@ describe("a memory budget", () => {
 
   test("bounds the cached pages of persons, which have their default size from 2 GiB on", () => {
     const caches = (size: number) => [
-      engineMemory(size * MiB).peopleCacheBytes / MiB,
-      serverPeopleCacheBytes(size * MiB) / MiB,
+      engineMemory(size * MiB).personCacheBytes / MiB,
+      serverPersonCacheBytes(size * MiB) / MiB,
     ];
     expect(caches(256)).toEqual([16, 4]);
     expect(caches(512)).toEqual([32, 8]);

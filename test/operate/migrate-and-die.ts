@@ -8,7 +8,7 @@ import { Database } from "bun:sqlite";
 import { DuckDBConnection } from "@duckdb/node-api";
 import { openMetadata } from "../../src/accounts/metadata.ts";
 import { openEventDatabase } from "../../src/events/duckdb/database.ts";
-import { openPeople } from "../../src/persons/open.ts";
+import { openPersons } from "../../src/persons/open.ts";
 
 /** Opens a store in a process that dies at a statement. */
 export async function openAndDie(
@@ -52,7 +52,7 @@ if (import.meta.main) {
   } as typeof runDuckDb;
 
   if (store === "metadata") openMetadata(path!).close();
-  if (store === "people") openPeople(path!).$client.close();
+  if (store === "people") openPersons(path!).$client.close();
   if (store === "events") {
     const settings = {
       memoryLimitBytes: 256 * 1024 * 1024,

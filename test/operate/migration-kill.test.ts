@@ -10,7 +10,7 @@ import {
   openEventDatabase,
   readEventsVersion,
 } from "../../src/events/duckdb/database.ts";
-import { openPeople } from "../../src/persons/open.ts";
+import { openPersons } from "../../src/persons/open.ts";
 import { temporaryFolder } from "../support/server.ts";
 import { openAndDie } from "./migrate-and-die.ts";
 
@@ -21,7 +21,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 async function getSchema(store: string, path: string): Promise<unknown> {
   if (store !== "events") {
     if (store === "metadata") openMetadata(path).close();
-    else openPeople(path).$client.close();
+    else openPersons(path).$client.close();
     const db = new Database(path);
     const schema = db.query("SELECT type, name, sql FROM sqlite_schema ORDER BY type, name").values();
     const versions = db.query("SELECT version, name FROM schema_migration ORDER BY version").values();

@@ -4,9 +4,9 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { JournalItem } from "../../src/journal/entry.ts";
 import { cachedCharactersMax, cachedIdsMax, cachedPersonsMax } from "../../src/persons/cached-persons.ts";
-import { openPeople } from "../../src/persons/open.ts";
+import { openPersons } from "../../src/persons/open.ts";
 import { listWarnings } from "../../src/persons/warnings.ts";
-import { event, identify, newYearMicros, note, set, TestPeople } from "./support.ts";
+import { event, identify, newYearMicros, note, set, TestPersons } from "./support.ts";
 
 const ids = fc.constantFrom("a", "b", "c", "d", "e");
 const seldom = <Value>(what: fc.Arbitrary<Value>) =>
@@ -51,7 +51,7 @@ function getItem(one: Sent, projectId: number): JournalItem {
 }
 
 /** Everything that is stored of a project, but in which order, and which row is whose. */
-function getRows({ db }: TestPeople, projectId: number) {
+function getRows({ db }: TestPersons, projectId: number) {
   const rows = (table: string, columns: string, more = "") =>
     db.$client
       .query(`SELECT ${columns} FROM ${table} ${more} WHERE project_id = ? ORDER BY ${columns}`)
@@ -77,8 +77,8 @@ function getRows({ db }: TestPeople, projectId: number) {
 }
 
 test("every row is as if all persons were read again in each step", () => {
-  using retaining = new TestPeople();
-  using reading = new TestPeople();
+  using retaining = new TestPersons();
+  using reading = new TestPersons();
   let projectId = 0;
   const check = (all: readonly Sent[]) => {
     projectId += 1;
@@ -103,7 +103,7 @@ test("every row is as if all persons were read again in each step", () => {
 
 describe("persons are read again", () => {
   /** Changes a row behind the store's back, and has an event change it: that tells whether it was read again. */
-  const isReadAgain = (people: TestPeople, edit = (sql: string) => void people.db.$client.run(sql)) => {
+  const isReadAgain = (people: TestPersons, edit = (sql: string) => void people.db.$client.run(sql)) => {
     const before = people.person("a")!.version;
     edit("UPDATE person SET version = version + 1000 WHERE main_distinct_id = 'a'");
     people.apply(set("a", { changed: before }));
@@ -112,7 +112,7 @@ describe("persons are read again", () => {
     return more === 1_001;
   };
   const filled = () => {
-    const people = new TestPeople();
+    const people = new TestPersons();
     people.apply(set("a", { n: 1 }));
     return people;
   };
@@ -126,7 +126,7 @@ describe("persons are read again", () => {
 
   test("when another process has written the file", () => {
     using people = filled();
-    using other = openPeople(people.path).$client;
+    using other = openPersons(people.path).$client;
     expect(isReadAgain(people, (sql) => void other.run(sql))).toBeTrue();
     expect(isReadAgain(people)).toBeFalse();
   });

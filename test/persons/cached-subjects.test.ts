@@ -15,7 +15,7 @@ import type {
 } from "../../src/persons/person-reader.ts";
 import { SqlitePersonReader } from "../../src/persons/sqlite-person-reader.ts";
 import { personReaderConformance } from "./person-reader-conformance.ts";
-import { newYearMicros, set, TestPeople } from "./support.ts";
+import { newYearMicros, set, TestPersons } from "./support.ts";
 
 /** Reads later, or never. */
 class Remote implements SubjectSource {
@@ -28,7 +28,7 @@ class Remote implements SubjectSource {
   /** Called when a read has its result, before it is returned. */
   onRead: (() => void | Promise<void>) | undefined;
 
-  constructor(private readonly people: TestPeople) {}
+  constructor(private readonly people: TestPersons) {}
 
   storedIds(ids: readonly { projectId: number; distinctId: string }[], nowMicros: number) {
     const keys = ids.map(({ distinctId }) => distinctId);
@@ -77,7 +77,7 @@ class Remote implements SubjectSource {
 }
 
 class Setup implements Disposable {
-  readonly people = new TestPeople();
+  readonly people = new TestPersons();
   readonly remote = new Remote(this.people);
   isUnavailable = false;
   now = 0;

@@ -8,7 +8,7 @@ import { changesAfter } from "../../src/persons/changes.ts";
 import { addCohortMembers, countCohortMembers } from "../../src/persons/cohort-members.ts";
 import { deletionEntry } from "../../src/persons/deletion.ts";
 import { addHashKeyOverrides, hashKeyOverrides } from "../../src/persons/hash-key-overrides.ts";
-import { alias, event, identify, newYearMicros, note, set, TestPeople } from "./support.ts";
+import { alias, event, identify, newYearMicros, note, set, TestPersons } from "./support.ts";
 
 const deletion = (uuid: string, distinctId: string) =>
   note({ kind: "person_deleted", type: "person_deleted", details: { uuid, distinct_id: distinctId } });
@@ -17,7 +17,7 @@ const unknownPerson = "00000000-0000-0000-0000-000000000000";
 
 describe("a deleted person", () => {
   test("is deleted with properties, ids, cohorts and flag keys; others stay", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     people.apply(set("kim", { plan: "platinum" }), identify("kim", "anon"), set("ann", { plan: "free" }));
     addCohortMembers(people.db, 1, 7, { distinctIds: ["kim", "ann"] });
     addHashKeyOverrides(people.db, 1, {
@@ -42,14 +42,14 @@ describe("a deleted person", () => {
   });
 
   test("is created empty by the next event of its id", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     people.apply(set("kim", { plan: "pro" }));
     people.apply(deletion(people.person("kim")!.uuid, "kim"), event({ distinctId: "kim" }));
     expect(people.persons()).toEqual([{ ids: ["kim"], properties: {}, identified: false }]);
   });
 
   test("is found by its main id when it was merged meanwhile", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     people.apply(set("anon", { phone: "123" }));
     const { uuid } = people.person("anon")!;
     people.apply(set("kim", {}), identify("kim", "anon"), deletion(uuid, "anon"));
@@ -57,7 +57,7 @@ describe("a deleted person", () => {
   });
 
   test("of another project stays, and a deletion of no one changes nothing", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     people.apply(set("kim", { a: 1 }, { projectId: 2 }));
     const { uuid } = people.person("kim", 2)!;
     const before = people.persons(2);
@@ -94,8 +94,8 @@ test("in one batch or in many, with the events around it: the same persons", () 
   );
   fc.assert(
     fc.property(fc.array(step, { minLength: 1, maxLength: 12 }), (steps) => {
-      using together = new TestPeople();
-      using apart = new TestPeople();
+      using together = new TestPersons();
+      using apart = new TestPersons();
       const items = steps.map(([kind, one, other]): JournalItem => {
         if (kind === "set") return set(one, { n: other });
         if (kind === "identify") return identify(one, String(other));
@@ -105,7 +105,7 @@ test("in one batch or in many, with the events around it: the same persons", () 
       });
       together.apply(...items);
       for (const item of items) apart.apply(item);
-      const shown = (people: TestPeople) => [people.persons(), people.dump().personless_id];
+      const shown = (people: TestPersons) => [people.persons(), people.dump().personless_id];
       expect(shown(together)).toEqual(shown(apart));
     }),
     { numRuns: 25 },

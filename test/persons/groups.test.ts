@@ -8,7 +8,7 @@ import {
   listGroupTypes,
   searchGroups,
 } from "../../src/persons/groups.ts";
-import { type EventParts, event, newYearMicros, TestPeople } from "./support.ts";
+import { type EventParts, event, newYearMicros, TestPersons } from "./support.ts";
 
 const group = (type: string, key: unknown, $group_set?: unknown, more: EventParts = {}) =>
   event({
@@ -16,11 +16,11 @@ const group = (type: string, key: unknown, $group_set?: unknown, more: EventPart
     event: "$groupidentify",
     properties: { $group_type: type, $group_key: key, $group_set, ...more.properties },
   });
-const typeNames = (people: TestPeople) => listGroupTypes(people.db, 1).map(({ name }) => name);
+const typeNames = (people: TestPersons) => listGroupTypes(people.db, 1).map(({ name }) => name);
 
 describe("group types", () => {
   test("numbered by arrival; $groups uses a number but creates no group", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     const first = event({ properties: { $groups: { company: "acme", team: 7 } } });
     people.apply(first, event({ properties: { $groups: { team: "x" } } }));
     expect(listGroupTypes(people.db, 1)).toEqual([
@@ -31,21 +31,21 @@ describe("group types", () => {
   });
 
   test("a type of an earlier step keeps its number", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     const of = (type: string) => event({ properties: { $groups: { [type]: "x" } } });
     people.applyOneByOne(of("company"), of("company"), of("team"), of("company"));
     expect(typeNames(people)).toEqual(["company", "team"]);
   });
 
   test("none from a personless event", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     people.apply(event({ mode: "propertyless", properties: { $groups: { company: "acme" } } }));
     expect(typeNames(people)).toEqual([]);
   });
 
   test("there may be any number of them, with names of any length", () => {
     for (const isOneByOne of [false, true]) {
-      using people = new TestPeople();
+      using people = new TestPersons();
       const names = [..."abcdefghijklmnopqrstuvwxyz", "t".repeat(5_000)];
       const items = names.map((type) => group(type, "k", { type }));
       if (isOneByOne) people.applyOneByOne(...items);
@@ -57,7 +57,7 @@ describe("group types", () => {
   });
 
   test("each project has its own", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     people.apply(group("company", "x"), group("team", "x", {}, { projectId: 2 }));
     expect(typeNames(people)).toEqual(["company"]);
     expect(findGroup(people.db, 2, 0, "x")).toBeDefined();
@@ -66,7 +66,7 @@ describe("group types", () => {
 
 describe("groups", () => {
   test("a search finds parts of keys and names in any case, in pages, of one type and project", async () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     const many = Array.from({ length: 1_200 }, (_, index) =>
       group("company", `other-${index}`, { name: index }),
     );
@@ -94,7 +94,7 @@ describe("groups", () => {
   });
 
   test("a search among large groups finds all of them, in pages that are not larger than others", async () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     const large = "x".repeat(400_000);
     const keys = Array.from({ length: 60 }, (_, n) => `large-${n}`);
     for (const key of keys) people.apply(group("company", key, { name: "Large", large }));
@@ -113,7 +113,7 @@ describe("groups", () => {
   });
 
   test("keep all digits of a property when another one changes", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     const digits = "9007199254746192393";
     const account = { ref: exactNumber(digits), list: [exactNumber(digits)] };
     people.applyOneByOne(group("company", "x", account), group("company", "x", { plan: "pro" }));
@@ -123,7 +123,7 @@ describe("groups", () => {
 
   test("are created by the first identify and merged shallowly by the next, in one batch and in two", () => {
     for (const isOneByOne of [false, true]) {
-      using people = new TestPeople();
+      using people = new TestPersons();
       const first = group("company", "acme", { size: 1, address: { city: "Kyiv", zip: 1 } });
       const second = group("company", "acme", { size: 2, address: { city: "Lviv" }, plan: "pro" });
       if (isOneByOne) people.applyOneByOne(first, second);
@@ -138,7 +138,7 @@ describe("groups", () => {
   });
 
   test("a number as key is its text; an absent set makes an empty group", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     people.apply(group("company", 5), group("company", 6, null));
     expect(
       findGroups(people.db, 1, 0, ["5", "6", "7"]).map(({ key, properties }) => [key, properties]),
@@ -149,7 +149,7 @@ describe("groups", () => {
   });
 
   test("the person of the event is created, and not written", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     people.apply(
       group("company", "x", { size: 1 }, { distinctId: "server", properties: { $set: { plan: "pro" } } }),
     );
@@ -157,7 +157,7 @@ describe("groups", () => {
   });
 
   test("history does not overwrite what was written later", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     const old = { historical: true, timeMicros: newYearMicros - 1 };
     people.applyOneByOne(
       group("company", "x", { plan: "pro" }),
@@ -167,7 +167,7 @@ describe("groups", () => {
   });
 
   test("keys are kept whole: two that begin alike are two groups", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     const one = `${"k".repeat(1_000)}1`;
     const other = `${"k".repeat(1_000)}2`;
     people.apply(group("company", one, { n: 1 }), group("company", other, { n: 2 }));
@@ -176,7 +176,7 @@ describe("groups", () => {
   });
 
   test("an invalid set leaves the group unchanged, and creates no group and no type", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     for (const set of ["size", 5, true, ["size"]]) {
       people.apply(group("company", "k", { size: 1 }), group("company", "k", set), group("team", "new", set));
       expect(findGroup(people.db, 1, 0, "k")?.properties).toEqual({ size: 1 });
@@ -186,7 +186,7 @@ describe("groups", () => {
   });
 
   test("too large properties are rejected with a warning", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     people.apply(
       group("company", "x", { size: 1 }),
       group("company", "x", { size: 2, text: "x".repeat(600_000) }),
@@ -196,7 +196,7 @@ describe("groups", () => {
   });
 
   test("are listed newest first, in pages", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     const times = [3, 1, 2, 2, 5];
     people.apply(...times.map((timeMicros, index) => group("company", `k${index}`, {}, { timeMicros })));
     const seen: string[] = [];

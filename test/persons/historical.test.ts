@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { JournalEvent } from "../../src/journal/entry.ts";
-import { alias, event, identify, newYearMicros, secondMicros, set, TestPeople } from "./support.ts";
+import { alias, event, identify, newYearMicros, secondMicros, set, TestPersons } from "./support.ts";
 
 const now = newYearMicros;
 const lastYear = newYearMicros - 365 * 86_400 * secondMicros;
@@ -194,10 +194,10 @@ const cases: Case[] = [
 describe("historical events", () => {
   for (const { name, items, id = "a", properties } of cases) {
     test(name, () => {
-      using people = new TestPeople();
+      using people = new TestPersons();
       people.applyOneByOne(...items());
       expect(people.properties(id)).toEqual(properties);
-      using together = new TestPeople();
+      using together = new TestPersons();
       const all = items();
       const step = together.store.start("realtime");
       step.add({ items: all, duplicates: [] });
@@ -207,7 +207,7 @@ describe("historical events", () => {
   }
 
   test("automatic properties follow the same rule", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     people.applyOneByOne(
       event({ ...live, event: "$pageview", properties: { $browser: "Firefox" } }),
       event({

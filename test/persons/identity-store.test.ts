@@ -1,7 +1,7 @@
 import { type IdentityStoreUnderTest, identityStoreConformance } from "./identity-store-conformance.ts";
-import { countedEvents, TestPeople } from "./support.ts";
+import { countedEvents, TestPersons } from "./support.ts";
 
-function underTest(people: TestPeople): IdentityStoreUnderTest {
+function underTest(people: TestPersons): IdentityStoreUnderTest {
   return {
     store: people.store,
     persons: async (projectId) => people.persons(projectId),
@@ -14,4 +14,4 @@ function underTest(people: TestPeople): IdentityStoreUnderTest {
   };
 }
 
-identityStoreConformance("SQLite", async () => underTest(new TestPeople()));
+identityStoreConformance("SQLite", async () => underTest(new TestPersons()));

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import type { JournalItem } from "../../src/journal/entry.ts";
 import { DefinitionRecorder } from "../../src/persons/event-definitions.ts";
 import type { IngestionReader } from "../../src/persons/ingestion-reader.ts";
-import { event, newYearMicros, note, secondMicros, TestPeople } from "./support.ts";
+import { event, newYearMicros, note, secondMicros, TestPersons } from "./support.ts";
 
 export interface IngestionReaderUnderTest {
   reader: IngestionReader;
@@ -16,22 +16,22 @@ const page = { limit: 100, offset: 0 };
 /** @param open a reader of what the engine stored in `people` until then. */
 export function ingestionReaderConformance(
   name: string,
-  open: (people: TestPeople) => Promise<IngestionReaderUnderTest>,
+  open: (people: TestPersons) => Promise<IngestionReaderUnderTest>,
 ): void {
   describe(`${name} is a reader of what ingestion records`, () => {
     const opened: (() => Promise<void>)[] = [];
     afterEach(async () => {
       for (const close of opened.splice(0)) await close();
     });
-    const reading = async (fill: (people: TestPeople) => void): Promise<IngestionReader> => {
-      const people = new TestPeople();
+    const reading = async (fill: (people: TestPersons) => void): Promise<IngestionReader> => {
+      const people = new TestPersons();
       opened.push(async () => people[Symbol.dispose]());
       fill(people);
       const { reader, close } = await open(people);
       opened.unshift(close);
       return reader;
     };
-    const define = (people: TestPeople, ...items: JournalItem[]) => {
+    const define = (people: TestPersons, ...items: JournalItem[]) => {
       const recorder = new DefinitionRecorder(people.db);
       recorder.collect(items);
       recorder.store();

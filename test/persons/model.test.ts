@@ -8,7 +8,7 @@ import { addCohortMembers, cohortsOfPerson } from "../../src/persons/cohort-memb
 import { addHashKeyOverrides, hashKeyOverrides } from "../../src/persons/hash-key-overrides.ts";
 import { getDistinctIds, personsPage } from "../../src/persons/reader.ts";
 import { Model, type ShownPerson } from "./model.ts";
-import { event, secondMicros, TestPeople } from "./support.ts";
+import { event, secondMicros, TestPersons } from "./support.ts";
 
 const ids = fc.constantFrom("a", "b", "c", "d", "e", "f");
 const times = fc.integer({ min: 1, max: 6 });
@@ -60,11 +60,11 @@ function toEvent(
   return event({ projectId, event: kind.event, distinctId, timeMicros, historical, mode, properties });
 }
 
-let people: TestPeople;
+let people: TestPersons;
 let projectId = 0;
 
 beforeAll(() => {
-  people = new TestPeople();
+  people = new TestPersons();
 });
 afterAll(() => people[Symbol.dispose]());
 

@@ -13,7 +13,7 @@ import {
   projectPropertyDefinitionsMax,
   projectValuesMax,
 } from "../../src/persons/event-definitions.ts";
-import { openPeople } from "../../src/persons/open.ts";
+import { openPersons } from "../../src/persons/open.ts";
 import { MemberScanner, ParsedMembers } from "../../src/scan/members.ts";
 import { ServerProcess, until } from "../support/server.ts";
 
@@ -25,7 +25,7 @@ type Road = "parsed" | "scanned";
 function prepared(road: Road) {
   const folder = mkdtempSync(join(tmpdir(), "flagkeep-names-"));
   const path = join(folder, "people.sqlite");
-  const db = openPeople(path);
+  const db = openPersons(path);
   const scanner = new MemberScanner();
   const clock = { micros: 1_700_000_000_000_000 };
   const take = (

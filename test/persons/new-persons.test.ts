@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import type { JournalEvent } from "../../src/journal/entry.ts";
 import { personUuid } from "../../src/persons/identity/distinct-ids.ts";
-import { event, identify, newYearMicros, secondMicros, set, TestPeople } from "./support.ts";
+import { event, identify, newYearMicros, secondMicros, set, TestPersons } from "./support.ts";
 
 describe("values of a new person", () => {
   test("uuid of project and id, time of the event, the event that created it, version 0", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     const first = event({ timeMicros: newYearMicros - 400 * 86_400 * secondMicros, historical: true });
     people.apply(first);
     expect(people.person("a")).toMatchObject({
@@ -17,7 +17,7 @@ describe("values of a new person", () => {
   });
 
   test("a merge keeps the survivor's uuid, the earlier time and the higher version plus one", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     const older = event({ distinctId: "anon", timeMicros: newYearMicros });
     const younger = set("user", { plan: "pro" }, { timeMicros: newYearMicros + 5 });
     people.apply(younger, older, set("anon", { n: 1 }), set("anon", { n: 2 }), identify("user", "anon"));
@@ -31,7 +31,7 @@ describe("values of a new person", () => {
   });
 
   test("a repeated value counts no version", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     people.apply(set("a", { tags: ["x", { y: 1 }] }), set("a", { tags: ["x", { y: 1 }] }), event());
     expect(people.person("a")!.version).toBe(0);
   });
@@ -39,7 +39,7 @@ describe("values of a new person", () => {
 
 describe("survey shown", () => {
   test("stores the time of creation, unless the event contains it", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     const shown = event({ event: "survey shown", properties: { $survey_id: "s" } });
     people.apply(shown);
     const date = new Date(shown.timeMicros / 1000).toISOString();
@@ -71,9 +71,9 @@ describe("the uuid of a person that a merge makes", () => {
     ],
   ] as [string, () => JournalEvent[], string][]) {
     test(name, () => {
-      using together = new TestPeople();
+      using together = new TestPersons();
       together.apply(...items());
-      using apart = new TestPeople();
+      using apart = new TestPersons();
       apart.applyOneByOne(...items());
       for (const people of [together, apart]) {
         expect(people.person("anon")?.uuid).toBe(personUuid(1, from));

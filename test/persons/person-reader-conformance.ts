@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { addCohortMembers } from "../../src/persons/cohort-members.ts";
 import { addHashKeyOverrides } from "../../src/persons/hash-key-overrides.ts";
 import type { PersonReader, SubjectQuery } from "../../src/persons/person-reader.ts";
-import { alias, event, identify, newYearMicros, set, TestPeople } from "./support.ts";
+import { alias, event, identify, newYearMicros, set, TestPersons } from "./support.ts";
 
 export interface PersonReaderUnderTest {
   reader: PersonReader;
@@ -16,15 +16,15 @@ const nowMicros = newYearMicros + 3_600_000_000;
 /** @param open a reader of what the engine stored in `people` until then. */
 export function personReaderConformance(
   name: string,
-  open: (people: TestPeople) => Promise<PersonReaderUnderTest>,
+  open: (people: TestPersons) => Promise<PersonReaderUnderTest>,
 ): void {
   describe(`${name} is a reader of persons`, () => {
     const opened: (() => Promise<void>)[] = [];
     afterEach(async () => {
       for (const close of opened.splice(0)) await close();
     });
-    const reading = async (fill: (people: TestPeople) => void): Promise<PersonReader> => {
-      const people = new TestPeople();
+    const reading = async (fill: (people: TestPersons) => void): Promise<PersonReader> => {
+      const people = new TestPersons();
       opened.push(async () => people[Symbol.dispose]());
       fill(people);
       const { reader, close } = await open(people);
@@ -338,7 +338,7 @@ export function personReaderConformance(
 
       test("have the overrides of both ids, and once if they are one person's", async () => {
         const override = (
-          people: TestPeople,
+          people: TestPersons,
           distinctIds: string[],
           hashKey: string,
           requestedMicros: number,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { JournalEvent } from "../../src/journal/entry.ts";
 import { mergedIdsMax } from "../../src/persons/identity/person-rules.ts";
-import { alias, event, identify, mergeDangerously, type SeenPerson, set, TestPeople } from "./support.ts";
+import { alias, event, identify, mergeDangerously, type SeenPerson, set, TestPersons } from "./support.ts";
 
 interface Case {
   name: string;
@@ -26,11 +26,11 @@ function results(title: string, cases: Case[]): void {
   describe(title, () => {
     for (const { name, items, persons, warnings = [] } of cases) {
       test(name, () => {
-        using together = new TestPeople();
+        using together = new TestPersons();
         together.apply(...items());
         expect(together.persons()).toEqual(persons);
         expect(together.warnings()).toEqual(warnings);
-        using apart = new TestPeople();
+        using apart = new TestPersons();
         apart.applyOneByOne(...items());
         expect(apart.persons()).toEqual(persons);
         expect(apart.warnings()).toEqual(warnings);
@@ -314,7 +314,7 @@ results("merges", [
 ]);
 
 test("a person with very many ids is not merged into another one, but others are merged into it", () => {
-  using people = new TestPeople();
+  using people = new TestPersons();
   const joined = (count: number) =>
     Array.from({ length: count }, (_, index) => mergeDangerously("hub", `id-${index}`));
   people.apply(event({ distinctId: "hub" }), event({ distinctId: "other" }), event({ distinctId: "last" }));
@@ -339,7 +339,7 @@ describe("ids that must not be merged by", () => {
     "",
   ]) {
     test(JSON.stringify(id), () => {
-      using people = new TestPeople();
+      using people = new TestPersons();
       people.apply(identify("user", id, { properties: { $set: { plan: "pro" } } }));
       expect(people.persons()).toEqual([anonymous(["user"], { plan: "pro" })]);
       expect(people.warnings()).toEqual(["cannot_merge_with_illegal_distinct_id"]);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { canonicalJson } from "../../src/lib/json/canonical.ts";
 import { PropertyNames } from "../../src/persons/identity/property-names.ts";
-import { openPeople } from "../../src/persons/open.ts";
+import { openPersons } from "../../src/persons/open.ts";
 import {
   KeySetWriter,
   keySetsMax,
@@ -15,7 +15,7 @@ import {
 } from "../../src/persons/property-key-sets.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "flagkeep-lists-"));
-const { $client: client } = openPeople(join(folder, "people.sqlite"));
+const { $client: client } = openPersons(join(folder, "people.sqlite"));
 beforeEach(() => client.run("DELETE FROM property_list"));
 afterAll(() => {
   client.close();

@@ -1,16 +1,16 @@
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { openPeople } from "../../src/persons/open.ts";
+import { openPersons } from "../../src/persons/open.ts";
 import { listPersons, searchMatchesMax, searchPersons } from "../../src/persons/search.ts";
 import { temporaryFolder } from "../support/server.ts";
-import { event, identify, newYearMicros, set, TestPeople } from "./support.ts";
+import { event, identify, newYearMicros, set, TestPersons } from "./support.ts";
 
 test("a connection keeps no more pages of the file than it may", () => {
   const folder = temporaryFolder();
   const path = join(folder, "people.sqlite");
-  const retainedKib = (options: Parameters<typeof openPeople>[1]) => {
-    const people = openPeople(path, options);
+  const retainedKib = (options: Parameters<typeof openPersons>[1]) => {
+    const people = openPersons(path, options);
     const [[size]] = people.$client.query("PRAGMA cache_size").values() as [[number]];
     people.$client.close();
     return -size;
@@ -24,13 +24,13 @@ test("a connection keeps no more pages of the file than it may", () => {
 });
 
 describe("the list of persons", () => {
-  const list = (people: TestPeople, options: Parameters<typeof listPersons>[2]) => {
+  const list = (people: TestPersons, options: Parameters<typeof listPersons>[2]) => {
     const { persons, hasMore } = listPersons(people.db, 1, options);
     return [persons.map(({ mainDistinctId }) => mainDistinctId), hasMore] as const;
   };
 
   test("is newest first, in pages", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     people.apply(
       ...[2, 1, 3].map((age) => event({ distinctId: `p${age}`, timeMicros: newYearMicros - age })),
     );
@@ -40,7 +40,7 @@ describe("the list of persons", () => {
   });
 
   test("finds parts of names, emails and any distinct id, in any case", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     people.apply(
       set("one", { email: "Ada@Mail.Example" }),
       set("two", { name: "Ольга" }),
@@ -62,7 +62,7 @@ describe("the list of persons", () => {
   });
 
   test("is searched the same way in slices, between which others have their turn", async () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     const count = 12_000;
     for (let created = 0; created < count; created += 6_000) {
       people.apply(
@@ -95,7 +95,7 @@ describe("the list of persons", () => {
   });
 
   test("calls persons by email, name or username, else by the main id", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     people.apply(
       set("a", { name: "Ada", email: "ada@mail.example", username: "ada" }),
       set("b", { name: "Bob", email: "", username: "bob" }),

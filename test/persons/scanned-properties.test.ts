@@ -6,7 +6,7 @@ import type { JournalEvent, JournalItem } from "../../src/journal/entry.ts";
 import { parseExactJson } from "../../src/lib/json/exact.ts";
 import { listWarnings } from "../../src/persons/warnings.ts";
 import { MemberScanner, ParsedMembers } from "../../src/scan/members.ts";
-import { event, TestPeople } from "./support.ts";
+import { event, TestPersons } from "./support.ts";
 
 /** Texts that look alike: as characters and as bytes, in their length, or once their escapes are read. */
 const alike = [
@@ -71,7 +71,7 @@ function created(one: Sent, projectId: number): Created {
 
 /** A lane's events in steps of portions. */
 function apply(
-  people: TestPeople,
+  people: TestPersons,
   all: readonly Created[],
   read: (texts: string[]) => JournalEvent["properties"][],
 ) {
@@ -96,7 +96,7 @@ function apply(
 }
 
 /** Everything that is stored of a project's persons, but which row is whose. */
-function getRows({ db }: TestPeople, projectId: number) {
+function getRows({ db }: TestPersons, projectId: number) {
   const persons = db.$client.query("SELECT * FROM person WHERE project_id = ? ORDER BY uuid").all(projectId);
   const ids = db.$client
     .query("SELECT * FROM distinct_id WHERE project_id = ? ORDER BY distinct_id")
@@ -105,8 +105,8 @@ function getRows({ db }: TestPeople, projectId: number) {
 }
 
 test("every row is the same", () => {
-  using scanned = new TestPeople();
-  using parsed = new TestPeople();
+  using scanned = new TestPersons();
+  using parsed = new TestPersons();
   const scanner = new MemberScanner();
   const many = Array.from({ length: 300 }, (_, n) =>
     Buffer.from(written(unnumbered.map((name) => [name, `"value ${n}"`]))),
@@ -133,7 +133,7 @@ test("every row is the same", () => {
 });
 
 test("a first value that was unset is written again by the same kind of event", () => {
-  using people = new TestPeople();
+  using people = new TestPersons();
   const scanner = new MemberScanner();
   const texts = [
     '{"$browser":"a"}',

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { HeavyHitters } from "../../src/persons/spikes/detector.ts";
 import { listSpikes } from "../../src/persons/spikes/spike-store.ts";
-import { type EventParts, event, newYearMicros, secondMicros, TestPeople } from "./support.ts";
+import { type EventParts, event, newYearMicros, secondMicros, TestPersons } from "./support.ts";
 
 const minute = 60 * secondMicros;
 
@@ -11,7 +11,7 @@ class Traffic {
   nowMicros = newYearMicros;
   readonly signals: string[] = [];
 
-  constructor(readonly people: TestPeople) {}
+  constructor(readonly people: TestPersons) {}
 
   /** @param perMinute events per minute, for some minutes. */
   run(perMinute: number, minutes: number, parts: (index: number) => EventParts = () => ({})): void {
@@ -49,7 +49,7 @@ const quick = { factor: 10, minimumPerMinute: 60, historyMinutes: 60, historyMin
 
 describe("a spike", () => {
   test("begins above ten times the baseline rate and ends when the rate is back", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     const traffic = new Traffic(people);
     traffic.run(150, 5);
     traffic.run(1_400, 2);
@@ -78,7 +78,7 @@ describe("a spike", () => {
   });
 
   test("is seen in the batch that makes it one", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     const traffic = new Traffic(people);
     traffic.run(10, 3);
     const burst = (count: number) =>
@@ -88,7 +88,7 @@ describe("a spike", () => {
   });
 
   test("needs the minimum, even with a baseline of zero", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     const traffic = new Traffic(people);
     traffic.run(1, 4);
     traffic.run(990, 2);
@@ -98,7 +98,7 @@ describe("a spike", () => {
   });
 
   test("does not change the baseline while it lasts", () => {
-    using people = new TestPeople(quick);
+    using people = new TestPersons(quick);
     const traffic = new Traffic(people);
     traffic.run(6, 2);
     traffic.run(200, 6);
@@ -108,12 +108,12 @@ describe("a spike", () => {
   });
 
   test("needs two minutes of history", () => {
-    using young = new TestPeople();
+    using young = new TestPersons();
     const start = new Traffic(young);
     start.run(1, 1);
     start.run(5_000, 1);
     expect(start.spikes).toEqual([]);
-    using people = new TestPeople();
+    using people = new TestPersons();
     const traffic = new Traffic(people);
     traffic.run(3_000, 2);
     expect(traffic.spikes).toEqual([]);
@@ -122,7 +122,7 @@ describe("a spike", () => {
   });
 
   test("is not caused by historical events, which do not count for the baseline either", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     const traffic = new Traffic(people);
     traffic.run(10, 3);
     traffic.run(50_000, 1, () => ({ historical: true }));
@@ -132,7 +132,7 @@ describe("a spike", () => {
   });
 
   test("belongs to its project", () => {
-    using people = new TestPeople(quick);
+    using people = new TestPersons(quick);
     const traffic = new Traffic(people);
     traffic.run(6, 3);
     traffic.run(6, 3, () => ({ projectId: 2 }));
@@ -142,7 +142,7 @@ describe("a spike", () => {
   });
 
   test("of one project may be repeated", () => {
-    using people = new TestPeople(quick);
+    using people = new TestPersons(quick);
     const traffic = new Traffic(people);
     for (let round = 0; round < 3; round += 1) {
       traffic.run(6, 4);
@@ -155,7 +155,7 @@ describe("a spike", () => {
   });
 
   test("that does not end is the new baseline", () => {
-    using people = new TestPeople({ ...quick, historyMinutes: 5 });
+    using people = new TestPersons({ ...quick, historyMinutes: 5 });
     const traffic = new Traffic(people);
     traffic.run(6, 6);
     traffic.run(200, 6);
@@ -165,7 +165,7 @@ describe("a spike", () => {
   });
 
   test("ends by later events too, during a backlog and without a tick", () => {
-    using people = new TestPeople(quick);
+    using people = new TestPersons(quick);
     const items = (count: number, from: number) =>
       Array.from({ length: count }, (_, index) =>
         event({
@@ -180,7 +180,7 @@ describe("a spike", () => {
 
 describe("over a restart", () => {
   test("the baseline is stored", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     const traffic = new Traffic(people);
     traffic.run(500, 4);
     people.reopen();
@@ -191,7 +191,7 @@ describe("over a restart", () => {
   });
 
   test("an open spike continues as the same one", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     const traffic = new Traffic(people);
     traffic.run(10, 4);
     traffic.run(2_000, 1, () => ({ distinctId: "bot" }));
@@ -205,7 +205,7 @@ describe("over a restart", () => {
   });
 
   test("the time in which Flagkeep stood still is not history", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     const traffic = new Traffic(people);
     traffic.run(5_000, 10);
     traffic.stand(40);
@@ -214,7 +214,7 @@ describe("over a restart", () => {
   });
 
   test("a spike during which Flagkeep stopped for long is closed", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     const traffic = new Traffic(people);
     traffic.run(10, 4);
     traffic.run(2_000, 1);
@@ -226,7 +226,7 @@ describe("over a restart", () => {
 
 describe("a clock", () => {
   test("that is set back makes no spike, and later ones are still seen", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     const traffic = new Traffic(people);
     traffic.run(800, 5);
     traffic.nowMicros -= 60 * minute;

@@ -12,7 +12,7 @@ import {
   hashKeyOverrides,
   pendingHashKeyOverrides,
 } from "../../src/persons/hash-key-overrides.ts";
-import { openPeople } from "../../src/persons/open.ts";
+import { openPersons } from "../../src/persons/open.ts";
 import { laneCursors } from "../../src/persons/reader.ts";
 import {
   alias,
@@ -23,12 +23,12 @@ import {
   note,
   secondMicros,
   set,
-  TestPeople,
+  TestPersons,
 } from "./support.ts";
 
 describe("the cursor", () => {
   test("starts at 0, moves with each batch of its lane and survives a restart", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     expect(laneCursors(people.db)).toEqual({ realtime: 0, historical: 0 });
     const item = event();
     const step = people.store.start("realtime");
@@ -41,7 +41,7 @@ describe("the cursor", () => {
   });
 
   test("a batch handed over again changes nothing", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     const items = [
       set("a", { n: 1 }),
       event({ event: "$identify", mode: "propertyless" }),
@@ -66,7 +66,7 @@ describe("the cursor", () => {
       note({ kind: "drop", type: "missing_event_name", ...later }),
     ];
     const prepared = () => {
-      const people = new TestPeople();
+      const people = new TestPersons();
       people.apply(...first);
       addCohortMembers(people.db, 1, 9, { distinctIds: ["anon"] });
       return people;
@@ -103,16 +103,16 @@ describe("the cursor", () => {
 });
 
 describe("changes for the event store", () => {
-  const seen = (people: TestPeople, afterId = 0) =>
+  const seen = (people: TestPersons, afterId = 0) =>
     changesAfter(people.db, afterId, 100).map((change) =>
       change.kind === "distinct_id"
         ? `${change.distinctId} -> ${change.personUuid.slice(0, 4)}`
         : change.kind,
     );
-  const uuid = (people: TestPeople, id: string) => people.person(id)!.uuid.slice(0, 4);
+  const uuid = (people: TestPersons, id: string) => people.person(id)!.uuid.slice(0, 4);
 
   test("are one row per person or id and batch, and none for what did not change", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     people.apply(event(), set("a", { n: 1 }), set("a", { n: 2 }));
     const a = uuid(people, "a");
     expect(seen(people)).toEqual([`a -> ${a}`]);
@@ -123,7 +123,7 @@ describe("changes for the event store", () => {
   });
 
   test("list every moved id and the merged person", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     people.apply(identify("a", "b"), event({ distinctId: "c" }));
     const { length } = changesAfter(people.db, 0, 100);
     people.apply(mergeDangerously("c", "a"));
@@ -133,7 +133,7 @@ describe("changes for the event store", () => {
   });
 
   test("keep their numbers when mirrored ones are forgotten, all of them included", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     people.apply(event({ distinctId: "a" }), event({ distinctId: "b" }));
     const last = changesAfter(people.db, 0, 100).at(-1)!.changeId;
     pruneChanges(people.db, last);
@@ -144,7 +144,7 @@ describe("changes for the event store", () => {
   });
 
   test("come in portions", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     people.apply(...["a", "b", "c"].map((distinctId) => event({ distinctId })));
     const [first, second] = changesAfter(people.db, 0, 2);
     expect(changesAfter(people.db, second!.changeId, 2)).toHaveLength(1);
@@ -154,7 +154,7 @@ describe("changes for the event store", () => {
 
 describe("static cohorts", () => {
   test("hold persons by distinct id or uuid, each once; unknown names are passed over", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     people.apply(identify("a", "b"), event({ distinctId: "c" }), event({ distinctId: "a", projectId: 2 }));
     expect(addCohortMembers(people.db, 1, 5, { distinctIds: ["a", "b", "nobody"] })).toBe(1);
     expect(
@@ -171,7 +171,7 @@ describe("static cohorts", () => {
   });
 
   test("move with a fold", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     people.apply(event({ distinctId: "a" }), event({ distinctId: "b" }));
     addCohortMembers(people.db, 1, 5, { distinctIds: ["a", "b"] });
     addCohortMembers(people.db, 1, 6, { distinctIds: ["b"] });
@@ -183,7 +183,7 @@ describe("static cohorts", () => {
 
 describe("hash-key overrides", () => {
   test("are kept once stored; of two persons the first id's wins", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     people.apply(event({ distinctId: "user" }), event({ distinctId: "anon" }));
     const store = (distinctIds: string[], flagKeys: string[], hashKey: string) =>
       addHashKeyOverrides(people.db, 1, { distinctIds, flagKeys, hashKey, requestedMicros: newYearMicros });
@@ -210,7 +210,7 @@ describe("hash-key overrides", () => {
     /** Requested at the first second of the year, from which tests count. */
     const at = (seconds: number) => newYearMicros + seconds * secondMicros;
     const request = (
-      people: TestPeople,
+      people: TestPersons,
       distinctIds: string[],
       { hashKey = "anon", seconds = 0, flagKeys = ["f"], pendingMax = undefined as number | undefined } = {},
     ) =>
@@ -220,14 +220,14 @@ describe("hash-key overrides", () => {
         { distinctIds, flagKeys, hashKey, requestedMicros: at(seconds) },
         pendingMax,
       );
-    const pending = (people: TestPeople, id: string, seconds = 0, projectId = 1) =>
+    const pending = (people: TestPersons, id: string, seconds = 0, projectId = 1) =>
       Object.fromEntries(pendingHashKeyOverrides(people.db, projectId, id, at(seconds)).overrides);
-    const ofPerson = (people: TestPeople, id: string) =>
+    const ofPerson = (people: TestPersons, id: string) =>
       Object.fromEntries(hashKeyOverrides(people.db, 1, [id]));
     const received = (seconds: number) => ({ receivedMicros: at(seconds) });
 
     test("are valid for five minutes, in their project, and not for the former ID itself", () => {
-      using people = new TestPeople();
+      using people = new TestPersons();
       expect(request(people, ["user", "anon"])).toBe(0);
       expect([pending(people, "user"), pending(people, "user", 300)]).toEqual([{ f: "anon" }, { f: "anon" }]);
       expect([pending(people, "user", 331), pending(people, "user", 0, 2), pending(people, "anon")]).toEqual([
@@ -238,7 +238,7 @@ describe("hash-key overrides", () => {
     });
 
     test("go to the person that gets the ID by an event received within five minutes", () => {
-      using people = new TestPeople();
+      using people = new TestPersons();
       request(people, ["user", "anon"]);
       people.reopen();
       // However late it is applied.
@@ -251,7 +251,7 @@ describe("hash-key overrides", () => {
     });
 
     test("of a person that has an override, that one wins", () => {
-      using people = new TestPeople();
+      using people = new TestPersons();
       people.apply(event({ distinctId: "anon" }));
       request(people, ["anon"], { hashKey: "older" });
       request(people, ["user"], { hashKey: "newer", flagKeys: ["f", "g"] });
@@ -260,7 +260,7 @@ describe("hash-key overrides", () => {
     });
 
     test("the first request decides, later ones extend it and add flags; after it has expired, a new one decides", () => {
-      using people = new TestPeople();
+      using people = new TestPersons();
       request(people, ["user"], { hashKey: "first" });
       request(people, ["user"], { hashKey: "second", seconds: 200, flagKeys: ["g"] });
       expect(pending(people, "user", 500)).toEqual({ f: "first", g: "first" });
@@ -269,7 +269,7 @@ describe("hash-key overrides", () => {
     });
 
     test("another server stores one while the person is created: it is assigned afterwards", () => {
-      using people = new TestPeople();
+      using people = new TestPersons();
       people.apply(event({ distinctId: "user" }));
       people.db.$client.run(`INSERT INTO pending_override VALUES (1, 1, 'user', 'anon', '["f"]', ${at(0)})`);
       people.store.tick(at(1));
@@ -277,7 +277,7 @@ describe("hash-key overrides", () => {
     });
 
     test("expired ones are deleted, and of too many the oldest", () => {
-      using people = new TestPeople();
+      using people = new TestPersons();
       const rows = () =>
         people.db.$client.query("SELECT distinct_id FROM pending_override ORDER BY id").values().flat();
       for (const id of ["a", "b", "c", "d"]) request(people, [id], { pendingMax: 3 });
@@ -290,7 +290,7 @@ describe("hash-key overrides", () => {
     });
 
     test("skips ids that cannot belong to a person", () => {
-      using people = new TestPeople();
+      using people = new TestPersons();
       request(people, ["", "x".repeat(1_001)]);
       expect(people.db.$client.query("SELECT 1 FROM pending_override").all()).toEqual([]);
     });
@@ -299,14 +299,14 @@ describe("hash-key overrides", () => {
 
 describe("the file", () => {
   test("of a newer version is rejected", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     people.db.$client.run("INSERT INTO schema_migration VALUES (99, 'later', '', '')");
-    expect(() => openPeople(people.path)).toThrow(NewerDataVersionError);
+    expect(() => openPersons(people.path)).toThrow(NewerDataVersionError);
   });
 
   test("opened for reading shows what is written meanwhile and cannot be written", () => {
-    using people = new TestPeople();
-    const reader = openPeople(people.path, { readonly: true });
+    using people = new TestPersons();
+    const reader = openPersons(people.path, { readonly: true });
     people.apply(event());
     expect(laneCursors(reader).realtime).toBe(people.store.cursor("realtime"));
     expect(() => pruneChanges(reader, 1)).toThrow("readonly");
@@ -315,7 +315,7 @@ describe("the file", () => {
 });
 
 test("changes are read in batches, limited by number and by characters of distinct ids", () => {
-  using people = new TestPeople();
+  using people = new TestPersons();
   people.apply(
     ...Array.from({ length: 10_020 }, (_, index) => event({ distinctId: `${index}-${"x".repeat(90)}` })),
   );

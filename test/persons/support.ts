@@ -5,13 +5,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eq } from "drizzle-orm";
 import type { JournalEvent, JournalItem, JournalNote } from "../../src/journal/entry.ts";
-import { openPeople, type PeopleDb } from "../../src/persons/open.ts";
+import { openPersons, type PersonsDb } from "../../src/persons/open.ts";
 import type { Person } from "../../src/persons/person.ts";
 import { displayName } from "../../src/persons/person.ts";
 import { getDistinctIds, personByDistinctId, personsPage } from "../../src/persons/reader.ts";
 import { usageDay } from "../../src/persons/schema.ts";
 import type { SpikeOptions, SpikeSignal } from "../../src/persons/spikes/detector.ts";
-import { PeopleStore } from "../../src/persons/store.ts";
+import { PersonStore } from "../../src/persons/store.ts";
 import { listWarnings } from "../../src/persons/warnings.ts";
 import { ParsedMembers } from "../../src/scan/members.ts";
 
@@ -90,7 +90,7 @@ export function note(parts: Partial<JournalNote> = {}): JournalNote {
 }
 
 /** All persons of a project, by the time of their making. */
-export function seenPersons(db: PeopleDb, projectId: number): SeenPerson[] {
+export function seenPersons(db: PersonsDb, projectId: number): SeenPerson[] {
   const persons = personsPage(db, projectId);
   const ids = getDistinctIds(db, persons);
   return persons.map((person) => getSeen(person, ids.get(person.id)!));
@@ -105,7 +105,7 @@ export function getSeen(
 }
 
 /** How many events were counted for a project. */
-export function countedEvents(db: PeopleDb, projectId: number): number {
+export function countedEvents(db: PersonsDb, projectId: number): number {
   const days = db.select().from(usageDay).where(eq(usageDay.projectId, projectId)).all();
   return days.reduce(
     (sum, { identified, anonymous, historical }) => sum + identified + anonymous + historical,
@@ -120,14 +120,14 @@ export interface SeenPerson {
   identified: boolean;
 }
 
-export class TestPeople implements Disposable {
-  db: PeopleDb;
-  store: PeopleStore;
+export class TestPersons implements Disposable {
+  db: PersonsDb;
+  store: PersonStore;
   private readonly folder = mkdtempSync(join(tmpdir(), "flagkeep-people-"));
 
   constructor(readonly options: SpikeOptions = spikeSettings) {
     this.db = this.open();
-    this.store = new PeopleStore(this.db, options);
+    this.store = new PersonStore(this.db, options);
   }
 
   get path(): string {
@@ -138,7 +138,7 @@ export class TestPeople implements Disposable {
   reopen(): void {
     this.db.$client.close();
     this.db = this.open();
-    this.store = new PeopleStore(this.db, this.options);
+    this.store = new PersonStore(this.db, this.options);
   }
 
   /** Applies items as one step, the first half together and then each alone; historical ones go through the historical lane. */
@@ -202,8 +202,8 @@ export class TestPeople implements Disposable {
     rmSync(this.folder, { recursive: true });
   }
 
-  private open(): PeopleDb {
-    const db = openPeople(this.path);
+  private open(): PersonsDb {
+    const db = openPersons(this.path);
     // Nothing here pulls the plug, and a sync per batch would be most of the time of the tests.
     db.$client.run("PRAGMA synchronous = OFF");
     return db;

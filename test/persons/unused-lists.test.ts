@@ -6,10 +6,10 @@ import {
   personsPerTurn,
 } from "../../src/persons/key-set-gc.ts";
 import { personByDistinctId } from "../../src/persons/reader.ts";
-import { newYearMicros, note, set, TestPeople } from "./support.ts";
+import { newYearMicros, note, set, TestPersons } from "./support.ts";
 
 /** A store, and turns of its housekeeping. */
-class CachedPeople extends TestPeople {
+class CachedPeople extends TestPersons {
   private nowMicros = newYearMicros;
 
   tick(afterMicros: number): void {

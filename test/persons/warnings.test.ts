@@ -7,14 +7,14 @@ import {
   warningRetentionDays,
   warningSubjectsMax,
 } from "../../src/persons/warnings.ts";
-import { event, identify, newYearMicros, note, secondMicros, TestPeople } from "./support.ts";
+import { event, identify, newYearMicros, note, secondMicros, TestPersons } from "./support.ts";
 
 const hour = 3_600 * secondMicros;
 const day = 24 * hour;
 
 describe("warnings", () => {
   test("of one kind, subject and hour are counted in one row with the first details", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     const at = (offset: number) => ({ receivedMicros: newYearMicros + offset });
     const about = (distinctId: string, n: number) => ({ details: { distinctId, n } });
     people.apply(note({ ...at(5), ...about("a", 1) }), note({ ...at(9), ...about("a", 2) }));
@@ -54,7 +54,7 @@ describe("warnings", () => {
 
   test("beyond the limit of subjects the counts stay exact", () => {
     for (const inOneBatch of [true, false]) {
-      using people = new TestPeople();
+      using people = new TestPersons();
       const notes = Array.from({ length: warningSubjectsMax * 2 }, (_, index) =>
         note({
           receivedMicros: newYearMicros,
@@ -71,7 +71,7 @@ describe("warnings", () => {
   });
 
   test("can be listed by type and in pages, and only those of the project", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     people.apply(note(), note({ type: "invalid_uuid" }), note({ projectId: 2 }));
     expect(listWarnings(people.db, 1, { types: ["invalid_uuid"] })).toHaveLength(1);
     expect(listWarnings(people.db, 1, { limit: 1, offset: 1 }).map(({ type }) => type)).toEqual([
@@ -80,7 +80,7 @@ describe("warnings", () => {
   });
 
   test("with endless details keep a note instead", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     people.apply(note({ details: { text: "x".repeat(10_000) } }));
     expect(listWarnings(people.db, 1)[0]!.details).toEqual({
       message: "The details were too long to store.",
@@ -88,7 +88,7 @@ describe("warnings", () => {
   });
 
   test("are forgotten when they are old, by the tick too", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     recordWarnings(people.db, [{ projectId: 1, type: "old", details: {}, receivedMicros: newYearMicros }]);
     pruneWarnings(people.db, newYearMicros);
     expect(people.warnings()).toEqual(["old"]);
@@ -101,7 +101,7 @@ describe("warnings", () => {
 
 describe("usage", () => {
   test("counts each event once, by UTC day of receipt", () => {
-    using people = new TestPeople();
+    using people = new TestPersons();
     const today = { receivedMicros: newYearMicros, timeMicros: newYearMicros - 90 * day };
     const tomorrow = { receivedMicros: newYearMicros + day };
     people.apply(

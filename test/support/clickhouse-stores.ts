@@ -11,7 +11,7 @@ import type { EventSql } from "../../src/events/sql-dialect.ts";
 import { decodeEntries } from "../../src/journal/entry-reader.ts";
 import { parseClickHouseUrl } from "../../src/lib/store-urls.ts";
 import { ExternalEvents } from "../../src/persons/external-events.ts";
-import { openPeople, type PeopleDb } from "../../src/persons/open.ts";
+import { openPersons, type PersonsDb } from "../../src/persons/open.ts";
 import { sqlitePersonSource } from "../../src/persons/replica-source.ts";
 import type { TestClickHouse } from "./clickhouse.ts";
 import type { TestStores } from "./event-store.ts";
@@ -27,7 +27,7 @@ export class ClickHouseStores implements AsyncDisposable {
     readonly server: TestClickHouse,
     readonly database: string,
     readonly folder: string,
-    readonly people: PeopleDb,
+    readonly people: PersonsDb,
     readonly store: ClickHouseStore,
     readonly loader: ClickHouseLoader,
     readonly mirror: ClickHousePersonReplica,
@@ -46,7 +46,7 @@ export class ClickHouseStores implements AsyncDisposable {
     return ClickHouseStores.with(server, {
       folder,
       database,
-      people: openPeople(join(folder, "people.sqlite")),
+      people: openPersons(join(folder, "people.sqlite")),
     });
   }
 
@@ -74,7 +74,7 @@ export class ClickHouseStores implements AsyncDisposable {
 
   private static with(
     server: TestClickHouse,
-    { folder, database, people }: { folder: string; database: string; people: PeopleDb },
+    { folder, database, people }: { folder: string; database: string; people: PersonsDb },
   ): ClickHouseStores {
     const address = parseClickHouseUrl(server.url(database));
     if (address === undefined) throw new Error("The test's address cannot be read.");
@@ -105,9 +105,9 @@ export class ClickHouseStores implements AsyncDisposable {
     return await this.store.connection.rows(sql);
   }
 
-  /** @param preservesPeople another user has them open. */
-  async close(preservesPeople = false): Promise<void> {
-    if (!preservesPeople) this.people.$client.close();
+  /** @param preservesPersons another user has them open. */
+  async close(preservesPersons = false): Promise<void> {
+    if (!preservesPersons) this.people.$client.close();
     await this.store.close();
   }
 

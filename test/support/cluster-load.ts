@@ -173,9 +173,9 @@ export async function expectAllOnce(cluster: TestCluster, log: readonly Sent[]):
   const [counted] = await cluster.askPeople<{ events: number }>(count);
   // What all nodes know tells where it went wrong.
   const copies = cluster.nodes.map((node) => [
-    ...cluster.askPeopleOf(node, count),
-    ...cluster.askPeopleOf(node, "SELECT lane, seq FROM lane_cursor"),
-    ...cluster.askPeopleOf(node, "SELECT revision, commit_id FROM copy_state"),
+    ...cluster.askPersonsOf(node, count),
+    ...cluster.askPersonsOf(node, "SELECT lane, seq FROM lane_cursor"),
+    ...cluster.askPersonsOf(node, "SELECT revision, commit_id FROM copy_state"),
   ]);
   expect({ counted: counted!.events, copies }).toEqual({
     counted: Number(all![0]),

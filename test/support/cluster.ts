@@ -109,11 +109,11 @@ export class TestCluster implements AsyncDisposable {
 
   /** Queries a running node's replica of the person store; that of the loader is the newest. */
   async askPeople<Row = Record<string, unknown>>(statement: string): Promise<Row[]> {
-    return this.askPeopleOf(this.running.get(await this.leader())!, statement);
+    return this.askPersonsOf(this.running.get(await this.leader())!, statement);
   }
 
   /** The same on a given node. */
-  askPeopleOf<Row = Record<string, unknown>>(node: ServerProcess, statement: string): Row[] {
+  askPersonsOf<Row = Record<string, unknown>>(node: ServerProcess, statement: string): Row[] {
     const people = new Database(join(node.dataDir, "people.sqlite"), { readonly: true });
     try {
       return people.query<Row, []>(statement).all();

@@ -16,8 +16,8 @@ import { duckdbSql, type EventSql, type PropertyLocation } from "../../src/event
 import { SegmentArchive } from "../../src/journal/archive-writer.ts";
 import { getBatch, type SegmentBatch } from "../../src/journal/reader.ts";
 import { blockLine, hashBlock, hashSeed, type Lane, segmentHeader } from "../../src/journal/segment.ts";
-import { openPeople, type PeopleDb } from "../../src/persons/open.ts";
-import { PeopleStore } from "../../src/persons/store.ts";
+import { openPersons, type PersonsDb } from "../../src/persons/open.ts";
+import { PersonStore } from "../../src/persons/store.ts";
 import { temporaryFolder } from "./server.ts";
 
 export interface TestEvent {
@@ -41,8 +41,8 @@ export class TestStores implements AsyncDisposable {
   private constructor(
     readonly folder: string,
     readonly database: EventDatabase,
-    readonly people: PeopleDb,
-    readonly store: PeopleStore,
+    readonly people: PersonsDb,
+    readonly store: PersonStore,
     readonly loader: EventLoader,
     readonly mirror: DuckdbPersonReplica,
   ) {}
@@ -58,9 +58,9 @@ export class TestStores implements AsyncDisposable {
       threads,
       temporaryFolder: join(folder, "work", "duckdb"),
     });
-    const people = openPeople(join(folder, "people.sqlite"));
+    const people = openPersons(join(folder, "people.sqlite"));
     const spikes = { factor: 10, minimumPerMinute: 1_000, historyMinutes: 60, historyMinutesMin: 2 };
-    const store = new PeopleStore(people, spikes);
+    const store = new PersonStore(people, spikes);
     const loader = await EventLoader.open(database);
     const mirror = await DuckdbPersonReplica.open(database, people);
     return new TestStores(folder, database, people, store, loader, mirror);

@@ -14,7 +14,7 @@ import type { Route } from "../../src/http/route.ts";
 import { TrustedProxies } from "../../src/http/trusted-proxies.ts";
 import { secretCipher } from "../../src/lib/sealed-text.ts";
 import { SqliteIngestionReader } from "../../src/persons/ingestion-reader.ts";
-import { openPeople, type PeopleDb } from "../../src/persons/open.ts";
+import { openPersons, type PersonsDb } from "../../src/persons/open.ts";
 import { SqlitePersonReader } from "../../src/persons/sqlite-person-reader.ts";
 import { type ManagementDeps, managementRoutes } from "../../src/serve/routes.ts";
 import { getError } from "../http/json-schema.ts";
@@ -41,7 +41,7 @@ export class TestServer implements Disposable {
   readonly metadata: Metadata;
   readonly first: Initialized;
   readonly logged: Record<string, unknown>[] = [];
-  readonly deps: ManagementDeps & { people: PeopleDb };
+  readonly deps: ManagementDeps & { people: PersonsDb };
   readonly app: ReturnType<typeof createApp>;
   readonly routes: readonly Route[];
   private document: OpenApiDocument | undefined;
@@ -50,14 +50,14 @@ export class TestServer implements Disposable {
   now = new Date("2026-03-01T12:00:00.000Z");
   isReady = true;
 
-  constructor(options: Partial<AppDeps> & { deps?: Partial<ManagementDeps & { people: PeopleDb }> } = {}) {
+  constructor(options: Partial<AppDeps> & { deps?: Partial<ManagementDeps & { people: PersonsDb }> } = {}) {
     this.metadata = openMetadata(this.path);
     this.first = initialize(
       this.metadata,
       { organization: "Acme", project: "Shop", email: "ann@example.com" },
       this.now,
     );
-    const people = openPeople(join(this.directory, "people.sqlite"));
+    const people = openPersons(join(this.directory, "people.sqlite"));
     this.deps = {
       metadata: this.metadata,
       people,

@@ -1,7 +1,7 @@
 /** A shop's flags, people and events, for pictures of the console: the same ones each time. */
 
 const dayMs = 86_400_000;
-const peopleCount = 400;
+const personsCount = 400;
 const names = ["signed up", "viewed page", "added to cart", "paid"];
 
 /** The same numbers each time, and those of the pictures that were kept. */
@@ -61,7 +61,7 @@ const batchSize = 1_000;
 /** Thirty days of events up to a moment, in batches. */
 export function shopEvents(now: number): object[][] {
   const random = randomFrom(7);
-  const people = Array.from({ length: peopleCount }, (_, number) => ({
+  const people = Array.from({ length: personsCount }, (_, number) => ({
     event: "$identify",
     distinct_id: `user-${number}`,
     timestamp: new Date(now - 31 * dayMs).toISOString(),
@@ -75,7 +75,7 @@ export function shopEvents(now: number): object[][] {
   }));
   const events = Array.from({ length: 9_000 }, (_, number) => {
     const age = random() ** 1.3 * 30 * dayMs;
-    const who = Math.floor(random() * peopleCount);
+    const who = Math.floor(random() * personsCount);
     const isCall = number % 4 === 0;
     return {
       event: isCall ? "$feature_flag_called" : names[Math.floor(random() ** 1.7 * names.length)]!,
@@ -132,7 +132,7 @@ export function shopVisits(now: number): object[][] {
     };
     return Array.from({ length: 1 + Math.floor(random() ** 2 * 6) }, (_, index) => ({
       event: "$pageview",
-      distinct_id: `user-${number % (3 * peopleCount)}`,
+      distinct_id: `user-${number % (3 * personsCount)}`,
       timestamp: new Date(Math.min(now, started + index * 40_000)).toISOString(),
       properties: { ...shared, $pathname: index === 0 ? pick(pages) : pick([...pages].reverse()) },
     }));

@@ -10,10 +10,10 @@ import { NonNegativeInt, nullable, strictObject } from "../../lib/schema.ts";
 import { acquireStoresLock } from "../../lock.ts";
 import { paths } from "../../paths.ts";
 import { assertLocalEvents } from "../../persons/external-events.ts";
-import { assertPeoplePresent } from "../../persons/missing.ts";
-import { openPeople } from "../../persons/open.ts";
+import { assertPersonsPresent } from "../../persons/missing.ts";
+import { openPersons } from "../../persons/open.ts";
 import { laneCursors } from "../../persons/reader.ts";
-import { PeopleStore } from "../../persons/store.ts";
+import { PersonStore } from "../../persons/store.ts";
 import type { BackupKeys } from "../keys.ts";
 import type { BackupSource } from "../source.ts";
 import { copyFrom, localCopies } from "./backup-copies.ts";
@@ -65,8 +65,8 @@ export async function rebuildEventStore(options: RebuildOptions): Promise<Rebuil
     setNativeFolder(dataPaths.native);
     rmSync(dataPaths.work, { recursive: true, force: true });
     mkdirSync(dataPaths.work, { recursive: true, mode: 0o700 });
-    assertPeoplePresent(dataDir);
-    const people = openPeople(dataPaths.people);
+    assertPersonsPresent(dataDir);
+    const people = openPersons(dataPaths.people);
     try {
       assertLocalEvents(people);
       const recovered = await recoverEventStore({
@@ -78,7 +78,7 @@ export async function rebuildEventStore(options: RebuildOptions): Promise<Rebuil
         options: { ...options.settings, temporaryFolder: join(dataPaths.work, "duckdb") },
         // Events are not counted here, so no spike can start.
         people: () =>
-          new PeopleStore(people, {
+          new PersonStore(people, {
             factor: 10,
             minimumPerMinute: 1_000_000_000,
             historyMinutes: 60,

@@ -21,7 +21,7 @@ import { AppError, firstLine, OperatorActionError } from "../../lib/errors.ts";
 import { NewerDataVersionError } from "../../lib/sqlite.ts";
 import { shellWord } from "../../lib/terminal-text.ts";
 import { paths } from "../../paths.ts";
-import type { PeopleStore } from "../../persons/store.ts";
+import type { PersonStore } from "../../persons/store.ts";
 import { readLastBackup } from "../last-backup.ts";
 import {
   openingStarted,
@@ -99,7 +99,7 @@ export interface Recovery {
   opener: string;
   options: EventDatabaseOptions;
   /** Opens the persons store. Called after DuckDB has locked the data. */
-  people: () => PeopleStore;
+  people: () => PersonStore;
   /** Backups and similar copies, newest first. */
   copies: () => Promise<readonly OlderCopy[]>;
   /** Rebuilds the file even if it can be opened. */
@@ -115,7 +115,7 @@ export interface Recovery {
 export interface Recovered {
   database: EventDatabase;
   loader: EventLoader;
-  people: PeopleStore;
+  people: PersonStore;
   /** Discarded entries. */
   gaps: readonly Gap[];
   /** Number of replayed journal entries. */
@@ -200,7 +200,7 @@ function assertRecoverable(dataDir: string, reason: string): void {
 /** Applies files after the store's cursors. @returns the number of entries, and what could not be read */
 async function catchUp(
   { dataDir, acceptLoss = false, hooks }: Recovery,
-  way: { loader: EventLoader; people: PeopleStore; needed: Cursors; files: readonly ArchivedSegment[] },
+  way: { loader: EventLoader; people: PersonStore; needed: Cursors; files: readonly ArchivedSegment[] },
 ): Promise<{ replayed: number; gaps: Gap[] }> {
   const { loader, people, needed, files } = way;
   const storePaths = paths(dataDir);
@@ -225,7 +225,7 @@ async function catchUp(
 }
 
 /** @throws {PersonStoreBehindError} */
-function assertPersons(people: PeopleStore, loaded: Cursors): void {
+function assertPersons(people: PersonStore, loaded: Cursors): void {
   for (const lane of lanes) {
     if (people.cursor(lane) < loaded[lane])
       throw new PersonStoreBehindError(lane, people.cursor(lane), loaded[lane]);

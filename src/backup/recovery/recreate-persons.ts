@@ -13,7 +13,7 @@ import { NonNegativeInt, strictObject } from "../../lib/schema.ts";
 import { checkSqlite } from "../../lib/sqlite.ts";
 import { acquireStoresLock } from "../../lock.ts";
 import { paths } from "../../paths.ts";
-import { openPeople } from "../../persons/open.ts";
+import { openPersons } from "../../persons/open.ts";
 import { laneCursor } from "../../persons/schema.ts";
 import { moveToQuarantine } from "./quarantine.ts";
 import { getCursors } from "./recovery-source.ts";
@@ -62,7 +62,7 @@ export async function recreatePersons({
       .map((end) => dataPaths.people + end)
       .filter((path) => existsSync(path));
     const quarantined = files.map((path) => moveToQuarantine(dataDir, path));
-    const people = openPeople(dataPaths.people);
+    const people = openPersons(dataPaths.people);
     try {
       for (const lane of lanes)
         people.update(laneCursor).set({ seq: loaded[lane] }).where(eq(laneCursor.lane, lane)).run();

@@ -26,7 +26,7 @@ import {
 import { AppError } from "../../lib/errors.ts";
 import { patientClient } from "../../lib/sqlite.ts";
 import { paths } from "../../paths.ts";
-import { openPeople } from "../../persons/open.ts";
+import { openPersons } from "../../persons/open.ts";
 import { laneCursors } from "../../persons/reader.ts";
 import { isOfThisHistory } from "../last-backup.ts";
 import type { Manifest } from "../manifest.ts";
@@ -119,7 +119,7 @@ export async function salvageEntries(
 function getLast(oldDir: string, files: readonly ArchivedSegment[]): Cursors {
   let applied: Cursors = { realtime: 0, historical: 0 };
   try {
-    const people = openPeople(paths(oldDir).people, { readonly: true });
+    const people = openPersons(paths(oldDir).people, { readonly: true });
     applied = laneCursors(people);
     people.$client.close();
   } catch {

@@ -3,7 +3,7 @@
  * change. Progress is in the person store; after a crash, rows are written again with the same version.
  */
 
-import type { PeopleChange } from "../../persons/changes.ts";
+import type { PersonChange } from "../../persons/changes.ts";
 import {
   changedIds,
   type DistinctIdKey,
@@ -69,7 +69,7 @@ export class ClickHousePersonReplica {
   }
 
   /** @param version the number up to which the changes are complete */
-  private async take(changes: readonly PeopleChange[], version: number): Promise<void> {
+  private async take(changes: readonly PersonChange[], version: number): Promise<void> {
     const names = changedIds(changes);
     const persons = this.rows("persons", personColumns);
     const deletedUuids = new Map(names.persons.map((name) => [`${name.projectId}:${name.uuid}`, name]));

@@ -4,8 +4,8 @@
  */
 
 import type { DuckDBConnection } from "@duckdb/node-api";
-import { changeRange, changesAfter, type PeopleChange, pruneChanges } from "../../persons/changes.ts";
-import type { PeopleDb } from "../../persons/open.ts";
+import { changeRange, changesAfter, type PersonChange, pruneChanges } from "../../persons/changes.ts";
+import type { PersonsDb } from "../../persons/open.ts";
 import {
   allDistinctIdRows,
   allPersonRows,
@@ -70,11 +70,11 @@ export class DuckdbPersonReplica {
 
   private constructor(
     private readonly connection: DuckDBConnection,
-    private readonly people: PeopleDb,
+    private readonly people: PersonsDb,
     private cursor: number,
   ) {}
 
-  static async open(database: EventDatabase, people: PeopleDb): Promise<DuckdbPersonReplica> {
+  static async open(database: EventDatabase, people: PersonsDb): Promise<DuckdbPersonReplica> {
     const connection = await database.connect();
     const rows = await connection.runAndReadAll("SELECT change_id FROM mirror_cursor");
     return new DuckdbPersonReplica(connection, people, Number(rows.getRows()[0]![0]));
@@ -130,7 +130,7 @@ export class DuckdbPersonReplica {
     }
   }
 
-  private async take(changes: PeopleChange[]): Promise<void> {
+  private async take(changes: PersonChange[]): Promise<void> {
     const last = changes.at(-1)!.changeId;
     const { persons, owners } = changedIds(changes);
     const { connection } = this;

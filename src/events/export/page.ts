@@ -49,7 +49,7 @@ const isInstant = exportColumns.events.map(({ kind }) => kind === "instant");
 const propertiesLocation = exportedColumns.indexOf("properties");
 /** Sequence numbers scanned at a time for events of the project. */
 const windowSeqs = 4_000_000;
-const peopleRowsMax = 250;
+const personRowsMax = 250;
 
 /** A page of an export. Events are ordered by arrival, realtime before historical ones. */
 export async function exportPage(sources: ExportSources, request: ExportRequest): Promise<ExportPage> {
@@ -149,7 +149,7 @@ function rowsFor(rows: readonly ExportRow[], asked: number): number {
 /** From the person store, which orders a person's IDs: main ID first. */
 async function personPage(reader: PersonReader, request: ExportRequest): Promise<ExportPage> {
   const { projectId, after } = request;
-  const persons = await reader.personPage(projectId, { afterId: after?.personId ?? 0, limit: peopleRowsMax });
+  const persons = await reader.personPage(projectId, { afterId: after?.personId ?? 0, limit: personRowsMax });
   const ids = await reader.distinctIds(persons);
   const rows = persons
     .filter(({ createdMicros }) => isWithin(createdMicros, request))
@@ -164,7 +164,7 @@ async function personPage(reader: PersonReader, request: ExportRequest): Promise
 }
 
 async function groupPage(reader: PersonReader, request: ExportRequest): Promise<ExportPage> {
-  const groups = await reader.groupPage(request.projectId, request.after?.group, peopleRowsMax);
+  const groups = await reader.groupPage(request.projectId, request.after?.group, personRowsMax);
   const rows = groups
     .filter(({ createdMicros }) => isWithin(createdMicros, request))
     .map(({ type, typeIndex, key, createdMicros, propertiesJson }) => [
@@ -175,7 +175,7 @@ async function groupPage(reader: PersonReader, request: ExportRequest): Promise<
       propertiesJson,
     ]);
   const last = groups.at(-1);
-  const isLast = last === undefined || groups.length < peopleRowsMax;
+  const isLast = last === undefined || groups.length < personRowsMax;
   return { rows, next: isLast ? undefined : { group: { typeIndex: last.typeIndex, key: last.key } } };
 }
 

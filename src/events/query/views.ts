@@ -3,7 +3,7 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { sanitizeJson } from "../../lib/json/canonical.ts";
 import { findPropertyType } from "../../persons/event-definitions.ts";
-import type { PeopleDb } from "../../persons/open.ts";
+import type { PersonsDb } from "../../persons/open.ts";
 import { eventColumns, exportedColumns } from "../columns.ts";
 import { type AppendTable, appendRows } from "../duckdb/append.ts";
 import { publicColumn, type SentPropertiesLocation } from "../sql-dialect.ts";
@@ -29,7 +29,7 @@ export function withTypes(
 
 /** Sources of the views' rows. */
 export interface ViewSources {
-  people: PeopleDb;
+  people: PersonsDb;
   /** Materialized properties of events `e`; absent: none. */
   eventProperties?: SentPropertiesLocation;
 }

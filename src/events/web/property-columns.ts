@@ -1,14 +1,14 @@
 /** Columns of the event store for the properties that web analytics reads. */
 
 import { occurringProperties } from "../../persons/event-definitions.ts";
-import type { PeopleDb } from "../../persons/open.ts";
+import type { PersonsDb } from "../../persons/open.ts";
 import type { EventSql } from "../sql-dialect.ts";
 import { webPropertyNames } from "./visit-fields.ts";
 
 const viewEvents = ["$pageview", "$screen"];
 
 /** The properties to materialize: those that occur, once a project has page views. */
-export const webProperties = (people: PeopleDb): string[] =>
+export const webProperties = (people: PersonsDb): string[] =>
   occurringProperties(people, viewEvents, webPropertyNames);
 
 /**

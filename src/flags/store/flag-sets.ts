@@ -8,7 +8,7 @@ import type { Metadata } from "../../accounts/metadata.ts";
 import { readCohorts } from "../../cohorts/cohorts.ts";
 import { isCorruptSqlite } from "../../lib/errors.ts";
 import { listGroupTypes } from "../../persons/groups.ts";
-import type { PeopleDb } from "../../persons/open.ts";
+import type { PersonsDb } from "../../persons/open.ts";
 import { localEvaluationBody, localEvaluationReply } from "../definitions/local-evaluation.ts";
 import { compileFlagSet } from "../evaluate/flag-set.ts";
 import type { FlagSet } from "../evaluate/model.ts";
@@ -98,7 +98,7 @@ const checkEveryMs = 2;
  * @param onCorrupt receives the error of a corrupt store.
  */
 export function groupTypesFrom(
-  people: PeopleDb,
+  people: PersonsDb,
   onCorrupt: (error: unknown) => void = () => undefined,
 ): GroupTypeSource {
   const source = currentGroupTypes(people);
@@ -119,7 +119,7 @@ export function groupTypesFrom(
 /** The same list each time: flags are compiled again when it changes. */
 const unknownTypes: readonly GroupType[] = [];
 
-function currentGroupTypes(people: PeopleDb): GroupTypeSource {
+function currentGroupTypes(people: PersonsDb): GroupTypeSource {
   const dataVersion = people.$client.query<{ data_version: number }, []>("PRAGMA data_version");
   const known = new Map<number, { version: number; types: readonly GroupType[] }>();
   let version = 0;

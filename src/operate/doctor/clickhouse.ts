@@ -8,7 +8,7 @@ import { firstLine } from "../../lib/errors.ts";
 import { type ClickHouseAddress, redactUrl } from "../../lib/store-urls.ts";
 import { paths } from "../../paths.ts";
 import { ExternalEvents, hasExternalEvents } from "../../persons/external-events.ts";
-import { openPeople } from "../../persons/open.ts";
+import { openPersons } from "../../persons/open.ts";
 import { type Finding, failure, ok, warning } from "./finding.ts";
 
 const clockToleranceMs = 5_000;
@@ -22,12 +22,12 @@ export function hasExternalStore(dataDir: string): boolean {
 
 function withPeople<Result>(
   dataDir: string,
-  work: (people: ReturnType<typeof openPeople>) => Result,
+  work: (people: ReturnType<typeof openPersons>) => Result,
 ): Result | undefined {
   const path = paths(dataDir).people;
   if (!existsSync(path)) return undefined;
   try {
-    const people = openPeople(path, { readonly: true });
+    const people = openPersons(path, { readonly: true });
     try {
       return work(people);
     } finally {

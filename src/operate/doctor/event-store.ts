@@ -15,7 +15,7 @@ import { readAllBlocks } from "../../events/duckdb/verify-blocks.ts";
 import { firstLine } from "../../lib/errors.ts";
 import { shellWord } from "../../lib/terminal-text.ts";
 import { paths } from "../../paths.ts";
-import { openPeople } from "../../persons/open.ts";
+import { openPersons } from "../../persons/open.ts";
 import { laneCursors } from "../../persons/reader.ts";
 import { type Finding, failure, ok, warning } from "./finding.ts";
 import { userOfFiles } from "./permissions.ts";
@@ -110,7 +110,7 @@ function neededEntries(dataDir: string): Cursors {
   const none: Cursors = { realtime: 0, historical: 0 };
   if (!existsSync(files.people)) return none;
   try {
-    const people = openPeople(files.people, { readonly: true });
+    const people = openPersons(files.people, { readonly: true });
     try {
       return neededUpTo(files.journal, laneCursors(people));
     } finally {

@@ -16,8 +16,8 @@ import { withoutAllocated } from "../../journal/segment-file.ts";
 import { describeSkipped, skippedEntries } from "../../journal/skipped-entries.ts";
 import { checkSqlite, sqliteVersion } from "../../lib/sqlite.ts";
 import { paths } from "../../paths.ts";
-import { arePeopleMissing } from "../../persons/missing.ts";
-import { openPeople } from "../../persons/open.ts";
+import { arePersonsMissing } from "../../persons/missing.ts";
+import { openPersons } from "../../persons/open.ts";
 import { laneCursors } from "../../persons/reader.ts";
 import { type Finding, failure, ok, warning } from "./finding.ts";
 
@@ -32,7 +32,7 @@ export function checkSqliteFiles(dataDir: string): Finding[] {
   const dataPaths = paths(dataDir);
   const versions = knownVersions();
   return [dataPaths.metadata, dataPaths.people].flatMap((path): Finding[] => {
-    if (path === dataPaths.people && arePeopleMissing(dataDir))
+    if (path === dataPaths.people && arePersonsMissing(dataDir))
       return [failure("files", `${basename(path)} is missing, but the data directory was used.`, restore)];
     if (!existsSync(path)) return [ok("files", `${basename(path)} does not exist yet.`)];
     const complaint = checkSqlite(path);
@@ -160,7 +160,7 @@ function appliedSeq(dataDir: string, lane: Lane): number {
   const path = paths(dataDir).people;
   if (!existsSync(path)) return 0;
   try {
-    const people = openPeople(path, { readonly: true });
+    const people = openPersons(path, { readonly: true });
     try {
       return laneCursors(people)[lane];
     } finally {

@@ -9,7 +9,7 @@ import { microsToApiTime } from "../../lib/time.ts";
 import { displayName, type Person, pageBytesMax } from "../person.ts";
 import type { PersonReader } from "../person-reader.ts";
 import { searchMatchesMax } from "../search.ts";
-import { type PersonBody, peoplePerPageMax } from "./person-schemas.ts";
+import { type PersonBody, personsPerPageMax } from "./person-schemas.ts";
 
 export interface PersonFinder {
   /** Persons that match property filters joined by AND, ordered by ID; continue with `afterId` of the last one. */
@@ -57,7 +57,7 @@ export interface FoundPage {
 }
 
 export function readFoundQuery(query: URLSearchParams): FoundQuery {
-  return { ...readPage(query, peoplePerPageMax), after: query.get("after") };
+  return { ...readPage(query, personsPerPageMax), after: query.get("after") };
 }
 
 /** The id in the parameter `after`. @throws {InvalidFieldError} not a number */

@@ -19,12 +19,12 @@ import { microsToApiTime } from "../../lib/time.ts";
 import type { GroupType } from "../groups.ts";
 
 /** Maximum page size: millions would block all other requests. */
-export const peoplePerPageMax = 10_000;
+export const personsPerPageMax = 10_000;
 
 /** For the parameter `limit` of these lists. */
 export const peopleLimit = optional(
   int({
-    description: `Page size, at most ${peoplePerPageMax.toLocaleString("en")}; pages of large ones are shorter.`,
+    description: `Page size, at most ${personsPerPageMax.toLocaleString("en")}; pages of large ones are shorter.`,
     default: 100,
   }),
 );

@@ -1,12 +1,12 @@
 /**
- * Applies an event to persons: creation, properties, merges. Pure over `PeopleState`: no store, no clock. Source:
+ * Applies an event to persons: creation, properties, merges. Pure over `PersonsState`: no store, no clock. Source:
  * contract, ingestion 12 and 13; decisions 1 and 8.
  */
 
 import type { JournalEvent } from "../../journal/entry.ts";
 import { ingestionWarning, truncatedString, type Warning } from "./ingestion-warning.ts";
 import { changesPersons, type Merge, type Operations, type PropertyOperations } from "./operations.ts";
-import type { DistinctId, PeopleState, Person } from "./persons-state.ts";
+import type { DistinctId, Person, PersonsState } from "./persons-state.ts";
 import { type PropertyState, propertyBytesMax, type WriteTime } from "./property-state.ts";
 
 /**
@@ -22,7 +22,7 @@ const noWarnings: readonly Warning[] = [];
  * @param ownId the event's distinct ID if already looked up; it may have moved to another person since
  */
 export function applyToPersons(
-  state: PeopleState,
+  state: PersonsState,
   event: JournalEvent,
   operations: Operations,
   ownId: DistinctId | undefined = state.id(event.projectId, operations.distinctId),
@@ -64,7 +64,7 @@ interface MergeDeps {
 }
 
 function applyMerge(
-  state: PeopleState,
+  state: PersonsState,
   event: JournalEvent,
   { distinctId }: Operations,
   merge: Merge,
@@ -103,7 +103,7 @@ function toRejection({ kind }: Merge, folded: Person): string | undefined {
   return folded.joinedCount > mergedIdsMax ? "cannot_merge_too_many_distinct_ids" : undefined;
 }
 
-function mergeInto(state: PeopleState, from: Person, into: Person, write: WriteTime): void {
+function mergeInto(state: PersonsState, from: Person, into: Person, write: WriteTime): void {
   state.fold(from, into);
   into.bag.absorb(from.bag, write);
   into.createdMicros = Math.min(into.createdMicros, from.createdMicros);

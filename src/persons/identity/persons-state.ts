@@ -127,7 +127,7 @@ export interface StoredDistinctId {
   joined: number;
 }
 
-export class PeopleState {
+export class PersonsState {
   /** Persons that the batch refers to. */
   readonly touched = new Set<Person>();
   /** Persons merged into others, in order; a new `from` is never stored. */

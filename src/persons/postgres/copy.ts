@@ -8,7 +8,7 @@ import type { Lane } from "../../journal/segment.ts";
 import { AppError } from "../../lib/errors.ts";
 import { changeRange } from "../changes.ts";
 import { loadedExternally } from "../external-events.ts";
-import type { PeopleDb } from "../open.ts";
+import type { PersonsDb } from "../open.ts";
 import { propertiesJson } from "../property-key-sets.ts";
 import { laneCursors } from "../reader.ts";
 import { toHash } from "./hashes.ts";
@@ -161,7 +161,7 @@ const noRecord: CopyRecord = { position: null, record: async () => undefined };
  * @param onRows receives the number of copied rows @throws {RowsMismatchError} @throws {PostgresUnreachableError}
  */
 export async function copyToRows(
-  people: PeopleDb,
+  people: PersonsDb,
   postgres: Postgres,
   { position, record }: CopyRecord = noRecord,
   onRows: (count: number) => void = () => undefined,
@@ -228,7 +228,7 @@ export async function truncateRows(postgres: Postgres): Promise<void> {
 }
 
 /** Copies all rows to a file whose tables of persons are empty. @throws {RowsMismatchError} @throws {PostgresUnreachableError} */
-export async function copyFromRows(postgres: Postgres, { $client: client }: PeopleDb): Promise<void> {
+export async function copyFromRows(postgres: Postgres, { $client: client }: PersonsDb): Promise<void> {
   for (const table of copied) {
     const names = table.columns.map(([name]) => name);
     const insert = client.query(
@@ -261,7 +261,7 @@ export async function copyFromRows(postgres: Postgres, { $client: client }: Peop
 }
 
 /** Compares the counts and hash sums of each project. @throws {RowsMismatchError} @throws {PostgresUnreachableError} */
-export async function compareRows({ $client: client }: PeopleDb, postgres: Postgres): Promise<void> {
+export async function compareRows({ $client: client }: PersonsDb, postgres: Postgres): Promise<void> {
   for (const table of copied) {
     const { name, columns } = table;
     const project = columns.some(([column]) => column === "project_id") ? "project_id" : "0";

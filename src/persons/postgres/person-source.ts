@@ -1,7 +1,7 @@
 /** What the event store replicates of persons as rows in PostgreSQL. */
 
 import { formatList, type Postgres } from "../../cluster/connection.ts";
-import type { PeopleChange } from "../changes.ts";
+import type { PersonChange } from "../changes.ts";
 import {
   type DistinctIdKey,
   type DistinctIdRow,
@@ -48,7 +48,7 @@ export class PostgresPersonSource implements PersonSource {
     return row!;
   }
 
-  async changesAfter(changeId: number): Promise<{ changes: PeopleChange[]; last: number }> {
+  async changesAfter(changeId: number): Promise<{ changes: PersonChange[]; last: number }> {
     const rows = await this.postgres.run(
       (sql) => sql<ChangeRow[]>`
         SELECT change_id::float8 AS "changeId", project_id AS "projectId", person_uuid AS "personUuid",
@@ -127,7 +127,7 @@ export class PostgresPersonSource implements PersonSource {
   }
 }
 
-function toChange({ changeId, projectId, personUuid, distinctId, isDeleted }: ChangeRow): PeopleChange {
+function toChange({ changeId, projectId, personUuid, distinctId, isDeleted }: ChangeRow): PersonChange {
   const change = { changeId, projectId, personUuid };
   if (distinctId !== null) return { ...change, kind: "distinct_id", distinctId };
   return { ...change, kind: isDeleted ? "person_deleted" : "person" };

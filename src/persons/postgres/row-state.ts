@@ -7,7 +7,7 @@ import { CachedPersons } from "../cached-persons.ts";
 import { GroupState } from "../identity/group-rules.ts";
 import { changesPersons } from "../identity/operations.ts";
 import { mergedIdsMax } from "../identity/person-rules.ts";
-import { PeopleState, Person, type StoredDistinctId, type StoredPerson } from "../identity/persons-state.ts";
+import { Person, PersonsState, type StoredDistinctId, type StoredPerson } from "../identity/persons-state.ts";
 import type { PropertyState } from "../identity/property-state.ts";
 import { readObjectState } from "../property-columns.ts";
 import { hashList, numberList } from "./hashes.ts";
@@ -46,7 +46,7 @@ interface WantedId {
 
 /** The persons, group types and groups that the events of a step refer to, and cached persons of earlier steps. */
 export class RowState {
-  readonly people: PeopleState;
+  readonly people: PersonsState;
   groups = new GroupState();
   readonly personlessIds = new PersonlessIds();
   /** Characters of properties read in this step. */
@@ -65,7 +65,7 @@ export class RowState {
   private readonly unusedIds: number[] = [];
 
   constructor(private readonly deps: RowStateDeps) {
-    this.people = new PeopleState(
+    this.people = new PersonsState(
       (person) => this.idsBefore.get(person.rowId) ?? [],
       () => this.unusedIds.pop()!,
       this.personlessIds,

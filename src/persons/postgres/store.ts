@@ -7,13 +7,13 @@ import type { Sql } from "postgres";
 import type { Postgres, Transaction } from "../../cluster/connection.ts";
 import type { Lane } from "../../journal/segment.ts";
 import { OperatorActionError } from "../../lib/errors.ts";
-import type { IdentityStep, IdentityStore, PeopleBatch } from "../batch.ts";
+import type { IdentityStep, IdentityStore, PersonBatch } from "../batch.ts";
 import type { NewGroupType } from "../identity/group-rules.ts";
-import type { PeopleDb } from "../open.ts";
+import type { PersonsDb } from "../open.ts";
 import { laneCursors } from "../reader.ts";
 import type { SpikeSignal } from "../spikes/detector.ts";
 import type { StepPart } from "../step-input.ts";
-import { type OpenStep, type PeopleStore, stepCharactersMax, stepPersonsMax } from "../store.ts";
+import { type OpenStep, type PersonStore, stepCharactersMax, stepPersonsMax } from "../store.ts";
 import { deletePerson } from "./merge-rows.ts";
 import { RowState, type Run } from "./row-state.ts";
 import { writeOtherRows, writePersonRows, writeRows } from "./writer.ts";
@@ -31,7 +31,7 @@ export interface StepCursor {
 export interface RowStoreDeps {
   postgres: Postgres;
   /** The rest of the store, in the replicated file. */
-  people: PeopleStore;
+  people: PersonStore;
   /** Of this engine, if several apply persons; default: that of the store. */
   cursor?: StepCursor;
   /**
@@ -55,7 +55,7 @@ class PersonRowsBehindError extends OperatorActionError {
 }
 
 /** The position of the only engine. */
-function singleCursor(people: PeopleStore): StepCursor {
+function singleCursor(people: PersonStore): StepCursor {
   return {
     cursor: (lane) => people.cursor(lane),
     lock: async (t, lane, lastSeq) => {
@@ -72,7 +72,7 @@ function singleCursor(people: PeopleStore): StepCursor {
 }
 
 /** @throws {PersonRowsBehindError} @throws {PostgresUnreachableError} */
-export async function assertRowsCurrent(people: PeopleDb, postgres: Postgres): Promise<void> {
+export async function assertRowsCurrent(people: PersonsDb, postgres: Postgres): Promise<void> {
   const cursors = laneCursors(people);
   const rows = await postgres.run(
     (sql) =>
@@ -129,7 +129,7 @@ export class RowStore implements IdentityStore {
 }
 
 /** Flags are evaluated and groups are read with the types in the file of each node. */
-function addGroupTypes({ $client: client }: PeopleDb, newTypes: readonly NewGroupType[]): void {
+function addGroupTypes({ $client: client }: PersonsDb, newTypes: readonly NewGroupType[]): void {
   const add = client.query(
     "INSERT INTO group_type (project_id, type_index, name, created_at) VALUES (?, ?, ?, ?)",
   );
@@ -156,7 +156,7 @@ class RowStep implements IdentityStep {
     private readonly owner: StepOwner,
   ) {}
 
-  async add(batch: PeopleBatch): Promise<void> {
+  async add(batch: PersonBatch): Promise<void> {
     const { postgres } = this.deps;
     // Reading is repeated while PostgreSQL is unavailable: nothing is applied before everything is read.
     const run: Run = (work) => postgres.untilDone(() => postgres.run((sql) => work(sql)));

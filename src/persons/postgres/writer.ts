@@ -3,7 +3,7 @@
 import { formatList, type Transaction } from "../../cluster/connection.ts";
 import { getSearchString } from "../batch-write.ts";
 import type { GroupState } from "../identity/group-rules.ts";
-import type { PeopleState, Person } from "../identity/persons-state.ts";
+import type { Person, PersonsState } from "../identity/persons-state.ts";
 import { timeColumns } from "../property-columns.ts";
 import { serializeObject } from "../property-key-sets.ts";
 import { toHash } from "./hashes.ts";
@@ -131,7 +131,7 @@ async function writePersons(t: Transaction, state: RowState): Promise<void> {
   });
 }
 
-const idRows = (people: PeopleState) =>
+const idRows = (people: PersonsState) =>
   people
     .changedIds()
     .map(({ person: { projectId, rowId }, distinctId, joined }): Value[] => [
@@ -146,7 +146,7 @@ const idRows = (people: PeopleState) =>
  * Moves what belongs to merged persons to the surviving ones, whose rows win, and pending overrides of new IDs to the
  * persons that got them, in event order.
  */
-async function writeFolds(t: Transaction, { folds, joins }: PeopleState): Promise<void> {
+async function writeFolds(t: Transaction, { folds, joins }: PersonsState): Promise<void> {
   const assign = await assignJoined(t, joins);
   const move = await moveOwnedRows(t, folds);
   let assigned = 0;
@@ -186,7 +186,7 @@ async function writeGroups(t: Transaction, { newTypes, groups }: GroupState): Pr
 }
 
 /** A replica reads a distinct ID together with its person, so each person is recorded only once per step. */
-function changeRows(people: PeopleState): Value[][] {
+function changeRows(people: PersonsState): Value[][] {
   const rows: Value[][] = [];
   for (const person of people.touched) rows.push(...changesOf(person));
   return rows;

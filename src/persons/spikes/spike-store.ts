@@ -1,7 +1,7 @@
 /** Stores spikes and event rates: the detector's state across restarts, and the list for the API. */
 
 import { desc, eq, isNull, lt } from "drizzle-orm";
-import type { PeopleDb } from "../open.ts";
+import type { PersonsDb } from "../open.ts";
 import { eventRate, spike } from "../schema.ts";
 import { newSharedId } from "../shared-ids.ts";
 import {
@@ -21,7 +21,7 @@ export const spikeRetentionDays = 400;
 
 /** Creates a detector with the stored state. @param includes the projects that it is for; default: all */
 export function restoreDetector(
-  db: PeopleDb,
+  db: PersonsDb,
   options: SpikeOptions,
   includes: (projectId: number) => boolean = () => true,
 ): SpikeDetector {
@@ -47,7 +47,7 @@ export function restoreDetector(
  * @param idStep see `ProjectShare`
  * @returns the spikes that started or ended since the last call
  */
-export function saveDetector(db: PeopleDb, detector: SpikeDetector, idStep?: number): SpikeSignal[] {
+export function saveDetector(db: PersonsDb, detector: SpikeDetector, idStep?: number): SpikeSignal[] {
   const { rates, spikes } = detector.takeChanges();
   for (const { projectId, firstMinute, minutes } of rates) {
     const counts = minutes.map(({ minute, count, isInSpike }): [number, number, 0 | 1] => [
@@ -63,7 +63,7 @@ export function saveDetector(db: PeopleDb, detector: SpikeDetector, idStep?: num
   return spikes.flatMap((watched) => saveSpike(db, watched, idStep));
 }
 
-function saveSpike(db: PeopleDb, watched: WatchedSpike, idStep: number | undefined): SpikeSignal[] {
+function saveSpike(db: PersonsDb, watched: WatchedSpike, idStep: number | undefined): SpikeSignal[] {
   const { projectId, startedMicros, endedMicros, lastAboveMicros, peakPerMinute, baselinePerMinute } =
     watched;
   const events = watched.contributors.events.top(contributorsShown);
@@ -92,7 +92,7 @@ function saveSpike(db: PeopleDb, watched: WatchedSpike, idStep: number | undefin
 }
 
 /** Spikes of a project, newest first. */
-export function listSpikes(db: PeopleDb, projectId: number, { limit = 100, offset = 0 } = {}): Spike[] {
+export function listSpikes(db: PersonsDb, projectId: number, { limit = 100, offset = 0 } = {}): Spike[] {
   return db
     .select()
     .from(spike)
@@ -105,7 +105,7 @@ export function listSpikes(db: PeopleDb, projectId: number, { limit = 100, offse
 }
 
 /** Open spikes of all projects, oldest first. */
-export function openSpikes(db: PeopleDb): Spike[] {
+export function openSpikes(db: PersonsDb): Spike[] {
   return db
     .select()
     .from(spike)
@@ -116,7 +116,7 @@ export function openSpikes(db: PeopleDb): Spike[] {
 }
 
 /** Deletes spikes that ended before `beforeMicros`. */
-export function pruneSpikes(db: PeopleDb, beforeMicros: number): void {
+export function pruneSpikes(db: PersonsDb, beforeMicros: number): void {
   db.delete(spike).where(lt(spike.endedMicros, beforeMicros)).run();
 }
 

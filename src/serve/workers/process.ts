@@ -14,7 +14,7 @@ import { SqliteCorruption } from "../../operate/sqlite-corruption.ts";
 import { UnknownKeys } from "../../operate/unknown-keys.ts";
 import { paths } from "../../paths.ts";
 import { rpcCall } from "../../rpc/client.ts";
-import { openServedPeople } from "../open-people.ts";
+import { openServedPersons } from "../open-people.ts";
 import { getTraces } from "../traces.ts";
 import { RemoteJournal } from "./journal-link.ts";
 import {
@@ -85,7 +85,7 @@ async function startWorker(start: WorkerStart): Promise<Worker> {
   // A change is visible to every worker before it is answered.
   const metadata = openMetadata(paths(dataDir).metadata, { checkEveryMs: 0 });
   const cacheBytes = start.cacheBytes ?? undefined;
-  const people = openServedPeople(dataDir, { cacheBytes, corruption, log, mayMigrate: false });
+  const people = openServedPersons(dataDir, { cacheBytes, corruption, log, mayMigrate: false });
   const journal = await RemoteJournal.connect(journalSocketName, {
     queueBytesMax: config["journal-queue"],
     onClosed: endWithServer,

@@ -18,7 +18,7 @@ import type { Log } from "../../log.ts";
 import type { RequestLog } from "../../operate/request-log.ts";
 import type { Traces } from "../../operate/traces.ts";
 import type { UnknownKeys } from "../../operate/unknown-keys.ts";
-import type { PeopleDb } from "../../persons/open.ts";
+import type { PersonsDb } from "../../persons/open.ts";
 import { SqlitePersonReader } from "../../persons/sqlite-person-reader.ts";
 import { runningSurveys } from "../../surveys/public-route.ts";
 import { forward } from "./forward.ts";
@@ -28,7 +28,7 @@ export interface WorkerAppDeps {
   readonly start: WorkerStart;
   readonly log: Log;
   readonly metadata: Metadata;
-  readonly people: PeopleDb;
+  readonly people: PersonsDb;
   readonly journal: JournalSink;
   readonly overrides: OverrideWriter;
   readonly requests: RequestLog;

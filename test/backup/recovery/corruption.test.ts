@@ -20,8 +20,8 @@ import { join } from "node:path";
 import { openingStarted } from "../../../src/backup/recovery/quarantine.ts";
 import type { EngineStart } from "../../../src/engine/messages.ts";
 import { paths } from "../../../src/paths.ts";
-import { openPeople } from "../../../src/persons/open.ts";
-import { PeopleStore } from "../../../src/persons/store.ts";
+import { openPersons } from "../../../src/persons/open.ts";
+import { PersonStore } from "../../../src/persons/store.ts";
 import { storeRecovery } from "../../../src/serve/engine-recovery.ts";
 import { flagkeep, ServerProcess, until } from "../../support/server.ts";
 import { withEventStore } from "./event-file.ts";
@@ -186,7 +186,7 @@ test("opening that ends the process three times under one node: the file is rebu
   const copy = toCopy(whole);
   const { dataDir } = copy;
   expect([1, 2, 3].map(() => openingStarted(dataDir, "a-front"))).toEqual([0, 1, 2]);
-  const db = openPeople(paths(dataDir).people);
+  const db = openPersons(paths(dataDir).people);
   const spikes = { factor: 10, minimumPerMinute: 1e9, historyMinutes: 60, historyMinutesMin: 2 };
   const nothing = () => undefined;
   const { database } = await storeRecovery.open(
@@ -197,7 +197,7 @@ test("opening that ends the process three times under one node: the file is rebu
       threads: 1,
       spillLimitBytes: 2 ** 30,
     } as EngineStart,
-    () => new PeopleStore(db, spikes),
+    () => new PersonStore(db, spikes),
     { onStep: nothing, onProgress: nothing, onCorruption: nothing, onIncomplete: nothing },
   );
   database.close();

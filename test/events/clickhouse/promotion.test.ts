@@ -8,7 +8,7 @@ import type { MaterializedProperty } from "../../../src/events/duckdb/property-c
 import { materializationRules } from "../../../src/events/materialized-columns.ts";
 import { stringAt } from "../../../src/events/sql-dialect.ts";
 import { parseClickHouseUrl } from "../../../src/lib/store-urls.ts";
-import { openPeople } from "../../../src/persons/open.ts";
+import { openPersons } from "../../../src/persons/open.ts";
 import { TestClickHouse, testWithClickHouse } from "../../support/clickhouse.ts";
 import { temporaryFolder, until } from "../../support/server.ts";
 
@@ -18,7 +18,7 @@ test("a frequently queried property gets a column, which is found again and drop
   await using server = await TestClickHouse.start();
   await server.run("CREATE DATABASE flagkeep");
   const folder = temporaryFolder();
-  const people = openPeople(join(folder, "people.sqlite"));
+  const people = openPersons(join(folder, "people.sqlite"));
   const name = "it's \\ `odd`";
   let promoted: MaterializedProperty[] = [];
   const start = async (columnsMax: number) => {

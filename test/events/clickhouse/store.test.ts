@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { ClickHouseStore, type ClickHouseStoreOptions } from "../../../src/events/clickhouse/store.ts";
 import { parseClickHouseUrl } from "../../../src/lib/store-urls.ts";
 import { ExternalEvents } from "../../../src/persons/external-events.ts";
-import { openPeople } from "../../../src/persons/open.ts";
+import { openPersons } from "../../../src/persons/open.ts";
 import { TestClickHouse, testWithClickHouse } from "../../support/clickhouse.ts";
 import { temporaryFolder } from "../../support/server.ts";
 
@@ -19,7 +19,7 @@ test("a server's name is stored once a successor has it too", async () => {
   const folder = temporaryFolder();
   /** One of several nodes, which has nothing but what is everybody's. */
   const opened = async (name: string, options: ClickHouseStoreOptions) => {
-    const people = openPeople(join(folder, name));
+    const people = openPersons(join(folder, name));
     const store = new ClickHouseStore(address, new ExternalEvents(people), options);
     try {
       await store.open();

@@ -22,7 +22,7 @@ import { addHashKeyOverrides } from "../../../src/persons/hash-key-overrides.ts"
 import type { SubjectReader } from "../../../src/persons/person-reader.ts";
 import { SqlitePersonReader } from "../../../src/persons/sqlite-person-reader.ts";
 import { publicSurveyRoutes } from "../../../src/surveys/public-route.ts";
-import { TestPeople } from "../../persons/support.ts";
+import { TestPersons } from "../../persons/support.ts";
 import { plainPayloads } from "../../support/payloads.ts";
 
 /** The present of every test: 2026-03-01, noon. */
@@ -60,7 +60,7 @@ interface TestOptions {
 }
 
 export class TestEvaluation implements Disposable {
-  readonly people = new TestPeople();
+  readonly people = new TestPersons();
   readonly metadata: Metadata;
   readonly initialized: Initialized;
   readonly errors: unknown[] = [];

@@ -9,12 +9,12 @@ import {
   propertyBytesMax,
   unsetNamesMax,
 } from "../../../src/persons/identity/property-state.ts";
-import { openPeople } from "../../../src/persons/open.ts";
+import { openPersons } from "../../../src/persons/open.ts";
 import { readPropertyState, timeColumns } from "../../../src/persons/property-columns.ts";
 import { KeySetWriter, serializeObject } from "../../../src/persons/property-key-sets.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "flagkeep-bags-"));
-const client = openPeople(join(folder, "people.sqlite")).$client;
+const client = openPersons(join(folder, "people.sqlite")).$client;
 const lists = new KeySetWriter(client);
 afterAll(() => {
   client.close();

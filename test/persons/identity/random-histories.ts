@@ -4,7 +4,7 @@ import type { JournalEvent } from "../../../src/journal/entry.ts";
 import { personUuid } from "../../../src/persons/identity/distinct-ids.ts";
 import { getOperations } from "../../../src/persons/identity/operations.ts";
 import { applyToPersons } from "../../../src/persons/identity/person-rules.ts";
-import { PeopleState, type Person } from "../../../src/persons/identity/persons-state.ts";
+import { type Person, PersonsState } from "../../../src/persons/identity/persons-state.ts";
 import { type PendingMerge, StampedPersons } from "../../../src/persons/identity/stamped-persons.ts";
 import type { StampedWrite } from "../../../src/persons/identity/stamped-properties.ts";
 import { ParsedMembers } from "../../../src/scan/members.ts";
@@ -82,7 +82,7 @@ function shown(persons: ShownPerson[], rejected: string[]): Outcome {
 export function inOrder(history: readonly JournalEvent[]): Outcome {
   const anonymous = new Set<string>();
   let rowId = 0;
-  const state = new PeopleState(
+  const state = new PersonsState(
     () => [],
     () => ++rowId,
     { has: (_, id) => anonymous.has(id) },

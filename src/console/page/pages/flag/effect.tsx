@@ -6,7 +6,7 @@ import { messages } from "../../messages/index.ts";
 import { type BlastRadius, getPersons } from "../../model/blast-radius.ts";
 import type { Draft } from "../../model/draft.ts";
 import type { Flag } from "../../model/flags.ts";
-import { TestPeople } from "./test-people.tsx";
+import { TestPersons } from "./test-people.tsx";
 
 const w = messages.flag;
 
@@ -37,7 +37,7 @@ export function Effect({
         </span>
       </div>
       {after && <Counts draft={draft} now={isChanged ? now : undefined} after={after} />}
-      <TestPeople flag={flag} draft={draft} isChanged={isChanged} />
+      <TestPersons flag={flag} draft={draft} isChanged={isChanged} />
     </section>
   );
 }

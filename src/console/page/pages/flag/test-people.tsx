@@ -33,7 +33,7 @@ interface Tested {
 
 const getIds = (text: string) => [...new Set(text.split(/[\n,]/).flatMap((id) => id.trim() || []))];
 
-export function TestPeople({ flag, draft, isChanged }: { flag: Flag; draft: Draft; isChanged: boolean }) {
+export function TestPersons({ flag, draft, isChanged }: { flag: Flag; draft: Draft; isChanged: boolean }) {
   const { query, set } = useAddress();
   const [ids, setIds] = useState(query.ids ?? "");
   const [properties, setProperties] = useState(query.properties ?? "");
