@@ -96,7 +96,7 @@ export class ClusterPersons {
 
   private constructor(
     private readonly postgres: Postgres,
-    private readonly copy: StoreReplica,
+    private readonly replica: StoreReplica,
     private readonly lease: Lease | undefined,
     layout: Layout,
     private readonly callbacks: ClusterPersonsCallbacks,
@@ -107,20 +107,20 @@ export class ClusterPersons {
   /** Applies other nodes' changes, and acquires the lease if it is free. @throws {OperatorActionError} */
   static async open(
     people: PersonsDb,
-    { postgres: address, node }: NonNullable<EngineStart["shared"]>,
+    { postgres: address, node }: NonNullable<EngineStart["cluster"]>,
     callbacks: ClusterPersonsCallbacks,
   ): Promise<ClusterPersons> {
     const postgres = new Postgres(address, { connections, name: "engine" }, (reason) =>
       callbacks.onUnavailable(reason),
     );
-    const copy = StoreReplica.attach(people.$client, personStore, postgres, {
+    const replica = StoreReplica.attach(people.$client, personStore, postgres, {
       onApplied: () => callbacks.onAcquired(),
     });
     const holder = crypto.randomUUID();
     const lease = await postgres.untilDone(() => acquireLease(postgres, { node, holder }));
-    await postgres.untilDone(() => copy.catchUp());
+    await postgres.untilDone(() => replica.catchUp());
     const layout = await postgres.untilDone(() => readLayout(postgres));
-    const shared = new ClusterPersons(postgres, copy, lease, layout, callbacks);
+    const shared = new ClusterPersons(postgres, replica, lease, layout, callbacks);
     if (layout.loading === "partitions") {
       await shared.loadPartitions(people, node);
       return shared;
@@ -194,9 +194,9 @@ export class ClusterPersons {
     const { lease, partitions } = this;
     if (lease === undefined || partitions !== undefined) {
       await this.postgres.listen(changeChannel, (name) => {
-        if (name === personStore.name) void this.copy.check();
+        if (name === personStore.name) void this.replica.check();
       });
-      this.chores.every(checkIntervalMs, () => this.copy.check());
+      this.chores.every(checkIntervalMs, () => this.replica.check());
     }
     partitions?.start(deps);
     if (lease === undefined) {
@@ -205,7 +205,7 @@ export class ClusterPersons {
       return;
     }
     this.renew(lease, deps, cursor);
-    this.chores.every(tidyEveryMs, () => this.copy.tidy());
+    this.chores.every(tidyEveryMs, () => this.replica.tidy());
     if (partitions !== undefined) {
       this.chores.every(pruneEveryMs, () => this.forgetPartitions());
       return;
@@ -248,7 +248,7 @@ export class ClusterPersons {
         };
         const isShared = partitions !== undefined;
         const send = () =>
-          this.copy.commitWith(isShared ? write : all, fence, isShared ? prepareHeld : undefined);
+          this.replica.commitWith(isShared ? write : all, fence, isShared ? prepareHeld : undefined);
         await postgres.untilDone(() => this.untilLost(send));
       };
       const cursor = partitions && { cursor: partitions.progress };
@@ -286,8 +286,8 @@ export class ClusterPersons {
     return {
       follow: async () => {
         try {
-          if (this.copy.hasChanges) await this.change(() => undefined);
-          const { revision } = this.copy;
+          if (this.replica.hasChanges) await this.change(() => undefined);
+          const { revision } = this.replica;
           await copies.follow();
           if (revision > this.mirrored) await markMirrored(this.postgres, revision);
           this.mirrored = revision;
@@ -308,7 +308,7 @@ export class ClusterPersons {
 
   /** Runs a change of the store and commits it. @throws {PostgresUnreachableError} @throws errors of `run` */
   async change<Result>(run: (t: Transaction) => Result | Promise<Result>): Promise<Result> {
-    return await this.untilLost(() => this.copy.change(run, this.commitFence));
+    return await this.untilLost(() => this.replica.change(run, this.commitFence));
   }
 
   /**
@@ -433,7 +433,7 @@ export class ClusterPersons {
     const loaded = { realtime: cursor("realtime"), historical: cursor("historical") };
     const { forgotten } = this;
     const isNew = loaded.realtime > forgotten.realtime || loaded.historical > forgotten.historical;
-    if (!isNew && !this.copy.hasChanges) return;
+    if (!isNew && !this.replica.hasChanges) return;
     await this.change(() => undefined);
     if (!isNew) return;
     await this.reader?.forget(loaded);

@@ -22,9 +22,9 @@ export async function openExternalStore(
   let outside: ClickHouseBackend | undefined;
   const db = openPersons(paths(start.dataDir).people, getCache(start));
   const shared: ClusterPersons | undefined =
-    start.shared === null
+    start.cluster === null
       ? undefined
-      : await ClusterPersons.open(db, start.shared, {
+      : await ClusterPersons.open(db, start.cluster, {
           onUnavailable: availabilityLogger("the cluster"),
           onAcquired: () => outside?.recordLoaded(),
           onFree: restart,

@@ -23,7 +23,7 @@ export interface EngineStart {
   /** The external event store; null if events are in DuckDB. */
   eventsAt: ClickHouseAddress | null;
   /** The cluster's PostgreSQL, and this node's ID in it; null outside a cluster. */
-  shared: { postgres: PostgresAddress; node: string } | null;
+  cluster: { postgres: PostgresAddress; node: string } | null;
   memoryLimitBytes: number;
   /** Maximum bytes of DuckDB's temporary files. */
   spillLimitBytes: number;

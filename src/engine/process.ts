@@ -66,7 +66,7 @@ export async function runEngine(recovery: StoreRecovery): Promise<never> {
   let isShared = false;
   await readMessages<Command>(Bun.stdin.stream(), (command) => {
     if (command.type === "start") {
-      isShared = command.start.shared !== null;
+      isShared = command.start.cluster !== null;
       const fatalErrors = new FatalErrorHandler(command.start, recovery.markCorrupt);
       die = fatalErrors.die;
       engine = startEngine(command.start, recovery, fatalErrors).catch(die);
@@ -84,7 +84,7 @@ type Engine = Awaited<ReturnType<typeof startEngine>>;
 
 async function startEngine(start: EngineStart, recovery: StoreRecovery, fatalErrors: FatalErrorHandler) {
   // Not in a cluster: other nodes presume an engine dead that is too slow to renew its lease.
-  if (start.shared === null) lowerProcessPriority();
+  if (start.cluster === null) lowerProcessPriority();
   setInterval(() => report({ type: "alive" }), aliveIntervalMs);
   const dataPaths = paths(start.dataDir);
   // Wait for the engine of a killed server process: the following steps would move files that it has open.

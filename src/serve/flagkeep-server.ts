@@ -134,7 +134,7 @@ export class FlagkeepServer {
         dataDir,
         server: crypto.randomUUID(),
         eventsAt: eventsAddress(config, process.env),
-        shared: shared === undefined ? null : { postgres: shared.address, node: shared.id },
+        cluster: shared === undefined ? null : { postgres: shared.address, node: shared.id },
         memoryLimitBytes: config["duckdb-memory-limit"],
         spillLimitBytes: config["duckdb-spill-limit"],
         memory: budget === null ? null : engineMemory(budget),
