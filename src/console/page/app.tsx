@@ -137,7 +137,8 @@ function preloadPage(path: string): void {
   const isAt = (address: string) => {
     const known = address.split("/");
     return (
-      known.length === parts.length && known.every((part, place) => part === ":id" || part === parts[place])
+      known.length === parts.length &&
+      known.every((part, position) => part === ":id" || part === parts[position])
     );
   };
   const page = Object.entries(laterPages).find(([address]) => isAt(address));

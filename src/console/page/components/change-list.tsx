@@ -73,7 +73,7 @@ function Group({ entries, ...props }: EntryProps & { entries: readonly ActivityE
     <li class="change">
       <span>
         <b>{getActorName(first)}</b> {getSentence(first).verb}{" "}
-        {(!props.isOfOneItem || items > 1) && w.many(items, first.scope)}
+        {(!props.isOfOneItem || items > 1) && w.changesSummary(items, first.scope)}
         <span class="muted">
           {" "}
           · <RelativeTime at={first.created_at} />
@@ -172,11 +172,11 @@ function Lines({
 
 function ItemName({ entry, hasScope }: { entry: ActivityEntry; hasScope: boolean }) {
   const name = entry.detail.name || entry.item_id;
-  const place = positions[entry.scope];
+  const position = positions[entry.scope];
   return (
     <>
       {hasScope && <span class="muted">{w.scopes[entry.scope] ?? entry.scope} </span>}
-      {place && entry.activity !== "deleted" ? <a href={to(place(entry.item_id))}>{name}</a> : name}
+      {position && entry.activity !== "deleted" ? <a href={to(position(entry.item_id))}>{name}</a> : name}
     </>
   );
 }

@@ -64,7 +64,7 @@ export function ChangeRequestsDialog({
       hasCancel
       onClose={onClose}
     >
-      <p>{names.length === 1 ? w.pending.needed : w.pending.needApproval(names)}</p>
+      <p>{names.length === 1 ? w.pending.needsApproval : w.pending.needApproval(names)}</p>
       <Field label={w.note} help={w.noteHelp} {...form.input("note")} autofocus />
     </FormDialog>
   );

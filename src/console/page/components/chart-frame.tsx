@@ -28,11 +28,11 @@ export interface ChartFigures {
 }
 
 /** Called with the axis position and series index of a selected number. */
-export type PickFigure = (place: number, series: number) => void;
+export type PickFigure = (position: number, series: number) => void;
 
 /** Color class of the nth series. */
-export function seriesClass(place: number): string {
-  return `series-${(place % colorsCount) + 1}`;
+export function seriesClass(position: number): string {
+  return `series-${(position % colorsCount) + 1}`;
 }
 
 /** Scroll container of a table that may be wider than the page; keyboard accessible. */
@@ -53,8 +53,8 @@ export function FigureFrame({
       <table class={shape ? `figures ${shape}` : "figures"}>
         <thead>
           <tr>
-            {heads.map((head, place) => (
-              <th key={place} scope="col">
+            {heads.map((head, position) => (
+              <th key={position} scope="col">
                 {head}
               </th>
             ))}
@@ -82,15 +82,15 @@ export function FigureTable({
 }) {
   return (
     <FigureFrame label={label} heads={[rowTitle, ...series.map(({ name }) => name)]}>
-      {names.map((name, place) => (
-        <tr key={place}>
+      {names.map((name, position) => (
+        <tr key={position}>
           <th scope="row">{name}</th>
           {series.map((line, index) => {
-            const value = line.values[place] ?? 0;
+            const value = line.values[position] ?? 0;
             return (
               <td key={line.name}>
                 {onPick && value !== 0 ? (
-                  <button type="button" class="figure" onClick={() => onPick(place, index)}>
+                  <button type="button" class="figure" onClick={() => onPick(position, index)}>
                     {decimal(value)}
                   </button>
                 ) : (

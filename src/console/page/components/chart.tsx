@@ -139,7 +139,7 @@ export function Chart({
             />
           </div>
           {below}
-          {onPick && <p class="help">{w.pickHint}</p>}
+          {onPick && <p class="help">{w.clickHint}</p>}
         </>
       )}
       <Legend

@@ -65,7 +65,7 @@ export function EventDetails({ event, onClose }: { event: StoredEvent; onClose: 
         )}
         <Button href={to("events", { id: event.distinct_id })}>{w.sameId}</Button>
       </div>
-      {event.is_cut && <p class="muted">{w.cut}</p>}
+      {event.is_cut && <p class="muted">{w.truncated}</p>}
       <SearchField label={w.searchProperties} value={search} onInput={setSearch} />
       <Properties entries={entries} />
     </SidePanel>

@@ -52,10 +52,10 @@ export function Funnel({
               {steps.map((step, index) => (
                 <td key={step.order}>
                   <div class="funnel-columns">
-                    {groups.map((group, place) => (
+                    {groups.map((group, position) => (
                       <span
-                        key={place}
-                        class={seriesClass(place)}
+                        key={position}
+                        class={seriesClass(position)}
                         style={{ blockSize: `${getShare(group, index) * 100}%` }}
                       />
                     ))}
@@ -63,10 +63,10 @@ export function Funnel({
                 </td>
               ))}
             </tr>
-            {groups.map((group, place) => (
-              <tr key={place}>
+            {groups.map((group, position) => (
+              <tr key={position}>
                 <th scope="row">
-                  {groups.length > 1 && <span class={`swatch ${seriesClass(place)}`} />} {getName(group)}
+                  {groups.length > 1 && <span class={`swatch ${seriesClass(position)}`} />} {getName(group)}
                 </th>
                 {group.map((step, index) => (
                   <td key={step.order} class="number">
@@ -111,7 +111,7 @@ function StepFigures({
         <>
           <span class="sub">{w.fromBefore(percent(share))}</span>
           {before > step.count && (
-            <span class="sub">{w.dropped(before - step.count, percent(1 - share))}</span>
+            <span class="sub">{w.droppedOff(before - step.count, percent(1 - share))}</span>
           )}
           {typeof median === "number" && step.count > 0 && (
             <span class="sub">{w.medianTime(duration(median))}</span>

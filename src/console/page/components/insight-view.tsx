@@ -200,7 +200,7 @@ function FunnelTrend({ results, label }: { results: readonly TrendResult[]; labe
       summary={w.funnelTrendSummary}
       names={periodNames(results[0]!.days)}
       series={results.map(({ breakdown_value: value, data }) => ({
-        name: value === undefined ? w.gotThrough : breakdownName(value),
+        name: value === undefined ? w.conversion : breakdownName(value),
         values: data,
       }))}
     />
@@ -224,7 +224,7 @@ function Times({
       shape="bars"
       label={label}
       summary={w.timesSummary(people, duration(average))}
-      rowTitle={w.took}
+      rowTitle={w.timeToConvert}
       names={names}
       series={[{ name: w.people, values: bins.map(([, count]) => count) }]}
       onPick={

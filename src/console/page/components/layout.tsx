@@ -303,7 +303,7 @@ function ProposalCount({ path }: { path: string }) {
       {count > 0 && (
         <>
           <span aria-hidden="true">{compact(count)}</span>
-          <span class="unseen"> {w.toApprove(count)}</span>
+          <span class="unseen"> {w.pendingApprovals(count)}</span>
         </>
       )}
     </span>

@@ -202,8 +202,8 @@ export function Tabs<Name extends string>({
     if (chosen) list.current!.scrollLeft = chosen.offsetLeft - list.current!.offsetLeft - 40;
   }, [current]);
   const move = (step: number) => {
-    const place = tabs.findIndex(([name]) => name === current);
-    const next = (place + step + tabs.length) % tabs.length;
+    const position = tabs.findIndex(([name]) => name === current);
+    const next = (position + step + tabs.length) % tabs.length;
     onChoose(tabs[next]![0]);
     (list.current?.children[next] as HTMLElement | undefined)?.focus();
   };

@@ -16,14 +16,14 @@ type Decision = "approve" | "reject";
 export type { Proposal };
 
 export function Proposals({
-  of,
+  target,
   version,
   round,
   disabledReason: rejection,
   getLines,
   onDecided,
 }: {
-  of: { flag_id: number } | { cohort_id: number };
+  target: { flag_id: number } | { cohort_id: number };
   /** Changes with the flag or cohort. */
   version: number | string;
   /** Changes when there may be a new change request. */
@@ -33,7 +33,7 @@ export function Proposals({
   getLines: (proposal: Proposal) => string[];
   onDecided: (how: Decision) => void;
 }) {
-  const filter = queryString({ ...of, state: "pending" });
+  const filter = queryString({ ...target, state: "pending" });
   const found = useResource<{ results: Proposal[] }>(
     `proposals ${project.value?.id} ${filter} ${version} ${round}`,
     (signal) => request(inProject(`change_requests/${filter}`), { signal }),
@@ -66,7 +66,7 @@ export function Proposals({
               )}
             </span>
             <Button
-              disabledReason={isOwn ? w.notOwn : rejection}
+              disabledReason={isOwn ? w.requiresOther : rejection}
               kind="main"
               onClick={() => decide(proposal, "approve")}
             >

@@ -35,13 +35,13 @@ export function Retention({
   onPick: ((figure: Figure, name: string) => void) | undefined;
 }) {
   const curve = retentionCurve(rows);
-  const names = curve.map((_, place) => rows[place]?.label ?? String(place));
-  const getShare = ({ values }: RetentionRow, place: number) =>
-    values[0]?.count ? (values[place]?.count ?? 0) / values[0].count : 0;
+  const names = curve.map((_, position) => rows[position]?.label ?? String(position));
+  const getShare = ({ values }: RetentionRow, position: number) =>
+    values[0]?.count ? (values[position]?.count ?? 0) / values[0].count : 0;
   // The first column is always 100 %: the scale ends at the highest cell after it.
   const most = Math.max(
     0,
-    ...rows.flatMap((row) => row.values.slice(1).map((_, place) => getShare(row, place + 1))),
+    ...rows.flatMap((row) => row.values.slice(1).map((_, position) => getShare(row, position + 1))),
   );
   return (
     <>
@@ -64,13 +64,13 @@ export function Retention({
               <tr key={date ?? name}>
                 <th scope="row">{date ? periodNames([date.slice(0, 10)])[0] : name}</th>
                 <td>{number(first)}</td>
-                {values.map(({ count }, place) => {
-                  const share = getShare(row, place);
-                  if (first === 0) return <td key={place} class="empty-cell" />;
-                  const depth = place === 0 ? 0 : most === 0 ? 0 : Math.round((share / most) * heatMost);
+                {values.map(({ count }, position) => {
+                  const share = getShare(row, position);
+                  if (first === 0) return <td key={position} class="empty-cell" />;
+                  const depth = position === 0 ? 0 : most === 0 ? 0 : Math.round((share / most) * heatMost);
                   return (
                     <td
-                      key={place}
+                      key={position}
                       style={{ background: `color-mix(in srgb, var(--series-1) ${depth}%, transparent)` }}
                       title={number(count)}
                     >
@@ -80,8 +80,8 @@ export function Retention({
                           class="figure"
                           onClick={() =>
                             onPick(
-                              { series: 0, day: date.slice(0, 19), later: place },
-                              w.retentionCell(date.slice(0, 10), place),
+                              { series: 0, day: date.slice(0, 19), later: position },
+                              w.retentionCell(date.slice(0, 10), position),
                             )
                           }
                         >

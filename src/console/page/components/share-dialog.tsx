@@ -60,7 +60,7 @@ export function ShareDialog({
   return (
     <Dialog title={w.title(name)} size="large" onClose={onClose}>
       <p>{w.help}</p>
-      <ResourceList of={links} rows={2} empty={<p class="muted">{w.empty}</p>}>
+      <ResourceList resource={links} rows={2} empty={<p class="muted">{w.empty}</p>}>
         {(link) => (
           <li key={link.id} class="row apart">
             <LinkFacts link={link} />

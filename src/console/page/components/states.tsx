@@ -116,7 +116,11 @@ export function OfflineBar({ failure, readAt }: { failure: ApiError; readAt: num
     <div class="bar warn" role="status">
       <Icon name="warning" />
       <span>
-        {failure.isEngineUnavailable ? w.engineAway : failure.status === 429 ? failure.detail : w.unreachable}{" "}
+        {failure.isEngineUnavailable
+          ? w.engineUnavailable
+          : failure.status === 429
+            ? failure.detail
+            : w.unreachable}{" "}
         {failure.isEngineUnavailable && why.data} {readAt > 0 && w.stale(ago(readAt))}{" "}
         <span aria-hidden="true">{w.tryingAgain(left)}</span>
       </span>
@@ -126,11 +130,11 @@ export function OfflineBar({ failure, readAt }: { failure: ApiError; readAt: num
 
 /** Renders a resource in any state. */
 export function Content<Data>({
-  of: resource,
+  resource,
   children,
   rows,
 }: {
-  of: Resource<Data>;
+  resource: Resource<Data>;
   children: (data: Data) => ComponentChildren;
   rows?: number | undefined;
 }) {
@@ -148,12 +152,12 @@ export function Content<Data>({
 
 /** A resource's items, one per line. */
 export function ResourceList<Item>({
-  of: resource,
+  resource,
   rows,
   empty,
   children,
 }: {
-  of: Resource<Item[]> | Resource<{ results: Item[] }>;
+  resource: Resource<Item[]> | Resource<{ results: Item[] }>;
   rows?: number | undefined;
   /** Shown instead of an empty list. */
   empty: ComponentChildren;
@@ -161,7 +165,7 @@ export function ResourceList<Item>({
   children: (item: Item) => ComponentChildren;
 }) {
   return (
-    <Content of={resource as Resource<Item[] | { results: Item[] }>} rows={rows}>
+    <Content resource={resource as Resource<Item[] | { results: Item[] }>} rows={rows}>
       {(data) => {
         const items = "results" in data ? data.results : data;
         return items.length === 0 ? empty : <ul class="lines">{items.map((item) => children(item))}</ul>;

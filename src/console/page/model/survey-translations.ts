@@ -61,7 +61,7 @@ export function withoutLanguage(draft: SurveyDraft, language: string): SurveyDra
 
 /** A choice without a translation has the original text. */
 const fillChoices = (choices: readonly string[], translated: unknown): string[] =>
-  choices.map((choice, place) => (translated as (string | undefined)[])[place]?.trim() || choice);
+  choices.map((choice, index) => (translated as (string | undefined)[])[index]?.trim() || choice);
 
 /** The survey as visitors with this language see it. */
 export function translate(draft: SurveyDraft, language: string): SurveyDraft {
@@ -98,11 +98,11 @@ export function withChoices(question: Question, choices: string[]): Question {
 export function withCompleteChoices(question: Question): Question {
   if (question.choices === undefined) return question;
   const isFilled = question.choices.map((choice) => choice.trim() !== "");
-  const choices = question.choices.filter((_, place) => isFilled[place]);
+  const choices = question.choices.filter((_, index) => isFilled[index]);
   return mapTranslations({ ...question, choices }, (translated) =>
     fillChoices(
       choices,
-      isFilled.flatMap((isOn, place) => (isOn ? [translated[place]] : [])),
+      isFilled.flatMap((isOn, index) => (isOn ? [translated[index]] : [])),
     ),
   );
 }

@@ -253,8 +253,8 @@ function renumber(questions: readonly Question[], order: readonly number[]): Que
   const next = "next_question" as const;
   const target = (former: number | string) => {
     if (typeof former !== "number") return former;
-    const place = order.indexOf(former);
-    return place === -1 ? next : place;
+    const position = order.indexOf(former);
+    return position === -1 ? next : position;
   };
   return questions.map((question) => {
     const { branching } = question;

@@ -144,7 +144,7 @@ export function Activity() {
           onChange={(since) => set({ since })}
         />
       </Filters>
-      <Content of={log}>
+      <Content resource={log}>
         {({ results, total_count: total }) => {
           const found = results.filter(isShown);
           const deleted = lastDeletions(results);

@@ -143,7 +143,7 @@ export function GettingStarted() {
               w.evaluated(ago(evaluatedAt!))
             ) : (
               <>
-                <span class="waiting" aria-hidden="true" /> {w.waitingAsked}
+                <span class="waiting" aria-hidden="true" /> {w.waitingForEvaluation}
               </>
             )}
           </p>
@@ -151,7 +151,7 @@ export function GettingStarted() {
       >
         <CodeBlock label={w.evaluatedTitle} code={chosen.flag} />
       </Step>
-      <Step number={4} title={w.careTitle} isDone={isOperator.value && nextBackup != null}>
+      <Step number={4} title={w.protectTitle} isDone={isOperator.value && nextBackup != null}>
         {isOperator.value && (
           <>
             <h3>{w.schedule}</h3>
@@ -171,7 +171,7 @@ export function GettingStarted() {
             href={to("instance", { tab: "backups" })}
             disabledReason={!isOperator.value && messages.frame.onlyOperators}
           >
-            {w.makeBackup}
+            {w.createBackup}
           </Button>
           <Button
             href={to("settings", { tab: "team" })}
@@ -241,7 +241,7 @@ function FirstFlag({ onCreated }: { onCreated: (flag: Flag) => void }) {
       />
       <Field label={w.flagKey} {...form.input("key")} error={form.error} isRequired />
       <Button kind="main" type="submit">
-        {w.make}
+        {w.create}
       </Button>
     </form>
   );

@@ -191,9 +191,9 @@ export function LivePage() {
       {live.failure && !live.failure.isPassing && <ErrorState failure={live.failure} />}
       {(live.behind > 0 || live.notShown > 0) && (
         <p class="bar accent" role="status">
-          {live.behind > 0 && <span>{w.waitingBehind(live.behind)}</span>}
+          {live.behind > 0 && <span>{w.eventsSincePause(live.behind)}</span>}
           {live.notShown > 0 && <span>{w.notShown(live.notShown)}</span>}
-          {isPaused && <Button onClick={() => setPaused(false)}>{w.goOn}</Button>}
+          {isPaused && <Button onClick={() => setPaused(false)}>{w.resume}</Button>}
         </p>
       )}
       {all.length > 0 && (
@@ -208,7 +208,7 @@ export function LivePage() {
           narrowHeight={56}
         />
       )}
-      <Content of={stored}>
+      <Content resource={stored}>
         {({ next }) =>
           all.length === 0 ? (
             <Empty title={w.empty} icon="live">

@@ -120,7 +120,7 @@ function SignInForm() {
         </Button>
       </form>
       <p class="help">
-        {w.forgotten} <code>flagkeep users link {email || "EMAIL"}</code>
+        {w.forgotPassword} <code>flagkeep users link {email || "EMAIL"}</code>
       </p>
     </>
   );

@@ -40,7 +40,7 @@ export const activity = {
   compare: "Before and after",
   before: "Before",
   after: "After",
-  many: (count: number, scope: string) => {
+  changesSummary: (count: number, scope: string) => {
     const [one, many] = scopeNames[scope] ?? ["item", "items"];
     return counted(count, one, many);
   },

@@ -10,7 +10,7 @@ export const signing = {
   withPassword: "Use a password instead",
   key: "Personal key",
   keyHelp: "A key (phx_…) with user:read. It is not stored.",
-  forgotten: "Forgot your password? Ask your admin to run:",
+  forgotPassword: "Forgot your password? Ask your admin to run:",
   failed: "Something went wrong",
   failuresBefore: (count: number) =>
     `${counted(count, "failed sign-in", "failed sign-ins")} since you were last here.`,

@@ -11,7 +11,7 @@ export const dashboards = {
   search: "Search dashboards",
   nothingFound: "No dashboard matches.",
   generated: (count: number) => `Flag usage (${number(count)})`,
-  moreGenerated: (shown: number) => `The first ${number(shown)} are listed. Search for others.`,
+  generatedLimit: (shown: number) => `The first ${number(shown)} are listed. Search for others.`,
   emptyTiles: "No tiles yet",
   emptyTilesText: "Add insights, SQL, text or flag changes.",
   goExplore: "Create insight",
@@ -45,7 +45,7 @@ export const dashboards = {
   move: (name: string) => `Move ${name}`,
   moveHelp: "Drag, or use the arrow keys",
   resize: (name: string) => `Resize ${name}`,
-  placed: (column: number, row: number, w: number, h: number) =>
+  positionLabel: (column: number, row: number, w: number, h: number) =>
     `Column ${column}, row ${row}, ${w} wide, ${h} high`,
   template: "Template",
   templates: { blank: "Blank", web: "Web", product: "Product", rollout: "Flag rollout" },

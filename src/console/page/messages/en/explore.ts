@@ -55,16 +55,16 @@ export const explore = {
     string,
     string
   >,
-  gotThrough: "Conversion",
+  conversion: "Conversion",
   timesSummary: (people: number, average: string) =>
     `${counted(people, "person", "people")} converted, after ${average} on average.`,
-  took: "Time to convert",
+  timeToConvert: "Time to convert",
   funnelTrendSummary: "Conversion per period, in percent.",
   asSql: "Open as SQL",
-  behind: (name: string) => `People: ${name}`,
-  behindCount: (count: number, isMore: boolean) =>
+  matchingPersons: (name: string) => `People: ${name}`,
+  matchingCount: (count: number, isMore: boolean) =>
     `${isMore ? "More than " : ""}${counted(count, "person", "people")}, those with the most events first.`,
-  behindMore: (shown: number) => `The first ${number(shown)} are listed.`,
+  matchingLimit: (shown: number) => `The first ${number(shown)} are listed.`,
   noPersons: "No matching people.",
   times: "Events",
   saveAs: "Save as cohort",
@@ -100,7 +100,7 @@ export const explore = {
   cohortKinds: { recurring: "Recurring", first: "First time" } as Record<string, string>,
   curve: "Retention curve",
   curveSummary: "Average of all cohorts, in percent.",
-  dropped: (count: number, share: string) => `${number(count)} dropped off (${share})`,
+  droppedOff: (count: number, share: string) => `${number(count)} dropped off (${share})`,
   medianTime: (time: string) => `median ${time}`,
   periods: { Day: "day", Week: "week", Month: "month" } as Record<string, string>,
   view: "View",

@@ -20,7 +20,7 @@ export const flag = {
   version: (version: number) => `v${version}`,
   more: "Actions",
   copyTo: "Copy to another project",
-  makeCohort: "Save matching people as a cohort",
+  saveAsCohort: "Save matching people as a cohort",
   cohortCreated: "The cohort is created and is being filled.",
   delete: "Delete",
   deleteText: (key: string) => `SDKs stop receiving ${key}. You can restore it from Flags → Deleted.`,
@@ -81,7 +81,7 @@ export const flag = {
   discard: "Discard",
   review: "Review and save",
   reviewTitle: "Review and save",
-  moreSave: "More ways to save",
+  saveOptions: "More ways to save",
   saveNow: "Save changes",
   note: "Reason (optional)",
   noteHelp: "Shown in the flag's history.",
@@ -122,7 +122,7 @@ export const flag = {
   noSets: "No condition sets: off for everyone.",
   blastRadius: (count: number, total: number, what: string) =>
     `about ${number(count)} of ${number(total)} ${what}`,
-  together: (count: number, total: number) =>
+  affectedInTotal: (count: number, total: number) =>
     `Affected people: about ${number(count)} of ${number(total)} (${percent(total === 0 ? 0 : count / total)})`,
   notCounted: "Can't estimate reach right now. You can still save.",
   counting: "Counting…",
@@ -215,10 +215,10 @@ export const flag = {
   },
   conflict: {
     title: "This flag was changed by someone else",
-    mine: "Your changes",
+    yours: "Your changes",
     theirs: "Their changes",
-    useTheirs: "Discard mine",
-    putMine: "Apply mine on top",
+    discardYours: "Discard mine",
+    applyYours: "Apply mine on top",
     help: "Nothing of yours is lost until you choose.",
   },
   tryIt: {
@@ -288,7 +288,7 @@ export const flag = {
     revertText: "The flag gets the values it had before this change, as a new change.",
   },
   access: {
-    mine: (text: string) => `Your access: ${text}`,
+    yours: (text: string) => `Your access: ${text}`,
     levels: {
       none: "none",
       viewer: "viewer",
@@ -319,8 +319,8 @@ export const flag = {
   },
   pending: {
     schedule: "Scheduled changes",
-    what: "Action",
-    whats: { on: "Turn on", off: "Turn off", same: "Apply the changes above" },
+    action: "Action",
+    actions: { on: "Turn on", off: "Turn off", same: "Apply the changes above" },
     when: "When (your local time)",
     add: "Schedule",
     scheduleChange: "Schedule…",
@@ -339,11 +339,11 @@ export const flag = {
     approve: "Approve",
     reject: "Reject",
     withdraw: "Withdraw",
-    notOwn: "Another user approves this",
+    requiresOther: "Another user approves this",
     affects: (keys: readonly string[]) => `Affects protected flags: ${keys.join(", ")}`,
     approved: "Change approved and applied",
     rejected: "Request closed.",
-    needed: "Needs approval",
+    needsApproval: "Needs approval",
     needApproval: (keys: readonly string[]) => `Need approval: ${keys.join(", ")}.`,
     proposeChange: "Propose change",
     proposeChanges: (count: number) => `Propose ${counted(count, "change", "changes")}`,

@@ -13,7 +13,7 @@ export const flags = {
     key: "Flag",
     who: "Release conditions",
     usage: "Evaluations (14 d)",
-    lastAsked: "Last evaluated",
+    lastEvaluated: "Last evaluated",
     on: "On",
     type: "Type",
     changed: "Changed",
@@ -42,7 +42,7 @@ export const flags = {
     ["-90", "Not in 90 days"],
   ] as const,
   cleanUp: {
-    offer: (count: number) =>
+    copyOffer: (count: number) =>
       counted(
         count,
         "stale flag returns the same value for everyone.",
@@ -51,8 +51,8 @@ export const flags = {
     start: "Remove stale flags",
     title: (index: number, all: number) => `Remove stale flags: ${number(index)} of ${number(all)}`,
     why: "Why it is stale",
-    lastAsked: "Last evaluated",
-    asks: (count: number) => `${counted(count, "evaluation", "evaluations")} (14 d)`,
+    lastEvaluated: "Last evaluated",
+    evaluations: (count: number) => `${counted(count, "evaluation", "evaluations")} (14 d)`,
     dependents: "Flags that depend on it",
     noDependents: "None",
     code: "Code to remove",
@@ -92,7 +92,7 @@ export const flags = {
   emptyCommand: "flagkeep flags import flags.yaml",
   nothingFound: "No flag matches.",
   clearFilters: "Clear filters",
-  neverAsked: "Never",
+  neverEvaluated: "Never",
   switchedOn: (key: string) => `${key} turned on`,
   switchedOff: (key: string) => `${key} turned off`,
   switchedBack: (key: string) => `${key} is as it was before.`,
@@ -107,9 +107,9 @@ export const flags = {
   areYouSure: (count: number) => (count === 1 ? "Change this flag?" : `Change ${number(count)} flags?`),
   criticalTitle: (key: string) => `${key} is critical`,
   criticalText: (key: string, who: string) => `${key} is tagged “critical”. It reaches: ${who}.`,
-  manyText: (keys: readonly string[], more: number) =>
+  bulkText: (keys: readonly string[], more: number) =>
     `${keys.join(", ")}${more > 0 ? ` and ${number(more)} more` : ""}.`,
-  manyDone: (count: number) => `${counted(count, "flag", "flags")} changed.`,
+  bulkDone: (count: number) => `${counted(count, "flag", "flags")} changed.`,
   notAllowed: "You may not edit this flag",
   stale: "stale",
   staleHelp:
@@ -142,7 +142,7 @@ export const flags = {
       some: "Targeted people",
     },
     percentage: "Percentage",
-    someHelp: "You'll set conditions next.",
+    targetedHelp: "You'll set conditions next.",
     tags: "Tags",
     tagsHelp: 'Separated by commas. "critical" requires confirmation for each change.',
     create: "Create flag",

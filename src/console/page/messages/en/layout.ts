@@ -27,7 +27,7 @@ export const frame = {
   },
   menuGroups: { flags: "Flags", analytics: "Analytics", people: "People" },
   startSteps: (done: number, all: number) => `Get started ${done}/${all}`,
-  toApprove: (count: number) =>
+  pendingApprovals: (count: number) =>
     `${counted(count, "change request waits", "change requests wait")} for your approval`,
   dismissStart: "Dismiss Get started",
   startPage: "Start page",
@@ -126,7 +126,7 @@ export const frame = {
   missingTitle: "Not found",
   missingHelp: "There is nothing at this address. It may have been deleted.",
   failedTitle: "Something went wrong",
-  engineAway: "Analytics is restarting. Flags and event capture keep working.",
+  engineUnavailable: "Analytics is restarting. Flags and event capture keep working.",
   unreachable: "Flagkeep could not be reached. Trying again automatically.",
   tryingAgain: (seconds: number) => (seconds > 0 ? `Trying again in ${seconds} s` : "Trying again"),
   loadFailed: "This page couldn't be loaded",
@@ -135,7 +135,7 @@ export const frame = {
   updatedHelp: "Reload the page to get the new version.",
   stale: (age: string) => `Showing data from ${age}.`,
   period: "Period",
-  pickHint: "Click a point to see the people.",
+  clickHint: "Click a point to see the people.",
   showTable: "Show as table",
   chartMenu: (label: string) => `Chart actions: ${label}`,
   chooseColumns: "Columns",

@@ -46,7 +46,7 @@ export const overview = {
   change: (sign: string, amount: string) => `${sign}${amount}`,
   points: (amount: number) => `${number(amount)}pt`,
   before: (name: string) => `${name} (previous)`,
-  courseSummary: (first: string, last: string) => `${first} to ${last}. ${last} is not complete.`,
+  chartSummary: (first: string, last: string) => `${first} to ${last}. ${last} is not complete.`,
   lists: {
     channels: "Channels",
     referrers: "Referrers",

@@ -15,7 +15,7 @@ export const people = {
     key: "Key",
     properties: "Properties",
   },
-  notLately: "Over 30 days ago",
+  overMonthAgo: "Over 30 days ago",
   groups: "Groups",
   empty: "No people yet",
   emptyText: "People appear with the first events.",

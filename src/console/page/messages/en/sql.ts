@@ -32,7 +32,7 @@ export const sql = {
   noHistory: "None yet.",
   csv: "CSV",
   parquet: "Parquet",
-  place: (line: number, column: number) => `Line ${line}, column ${column}`,
+  position: (line: number, column: number) => `Line ${line}, column ${column}`,
   table: "Table",
   chart: "Chart",
   form: "Form",
@@ -45,7 +45,7 @@ export const sql = {
   emptyHelp: "Queries are read-only and stop when you leave.",
   noRows: "No rows.",
   failed: "Query failed",
-  fixIt: "Fix it",
+  applyFix: "Fix it",
   noChart: "A chart needs a first column of names or times and columns of numbers.",
   exampleList: [
     ["Events by name", "SELECT event, count(*) AS times\nFROM events\nGROUP BY ALL\nORDER BY times DESC"],

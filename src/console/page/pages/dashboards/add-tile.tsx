@@ -118,7 +118,7 @@ function InsightChoice({
   return (
     <>
       <SearchField label={w.findInsight} value={search} onInput={setSearch} />
-      <Content of={list} rows={3}>
+      <Content resource={list} rows={3}>
         {({ results }) =>
           results.some(isNew) ? (
             <ul class="pick-list">

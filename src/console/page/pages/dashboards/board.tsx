@@ -69,7 +69,7 @@ export function Board<Tile extends { id: number; layouts: Record<string, unknown
 
   const arrange = (id: number, rects: readonly Rect[]) => {
     const { x, y, w: width, h } = rects.find((rect) => rect.id === id)!;
-    setReported(w.placed(x + 1, y + 1, width, h));
+    setReported(w.positionLabel(x + 1, y + 1, width, h));
     if (!isSameLayout(rects, stored)) onArrange(rects);
   };
   const drag = (event: PointerEvent, rect: Rect, isResize: boolean) => {

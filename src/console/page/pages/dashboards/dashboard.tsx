@@ -82,12 +82,12 @@ export function Dashboard() {
   const hasDates = Boolean(found?.filters.date_from ?? found?.filters.date_to);
   const dates = query.range ? { date_from: query.range } : hasDates ? found?.filters : undefined;
   const removeInsight = async (insight: BoardInsight) => {
-    const place = inProject(`insights/${insight.id}/`);
+    const position = inProject(`insights/${insight.id}/`);
     try {
       // It may have been added to other dashboards since this one was opened.
-      const { dashboards: all } = await request<BoardInsight>(place);
+      const { dashboards: all } = await request<BoardInsight>(position);
       const dashboards = all.filter((other) => String(other) !== id);
-      await request(place, { method: "PATCH", body: { dashboards } });
+      await request(position, { method: "PATCH", body: { dashboards } });
       board.reload();
     } catch (failure) {
       toastError(errorMessage(failure));
@@ -146,7 +146,7 @@ export function Dashboard() {
         )
       }
     >
-      <Content of={board}>
+      <Content resource={board}>
         {(shown) =>
           shown.tiles.length === 0 ? (
             <Empty title={w.emptyTiles} icon="dashboards">

@@ -78,7 +78,7 @@ export function Dashboards() {
       <div class="filters">
         <SearchField label={w.search} value={text} onInput={setText} />
       </div>
-      <Content of={list}>
+      <Content resource={list}>
         {({ results }) =>
           results.length > 0 ? (
             <DataTable
@@ -132,7 +132,7 @@ function Generated({ search }: { search: string | undefined }) {
           </li>
         ))}
       </ul>
-      {isListed && count > results.length && <p class="muted">{w.moreGenerated(results.length)}</p>}
+      {isListed && count > results.length && <p class="muted">{w.generatedLimit(results.length)}</p>}
     </details>
   );
 }

@@ -89,7 +89,7 @@ export function FlagChangesTile({
     <>
       <TileHead name={name} grip={grip} items={[...moves, [w.removeTile, onRemove]]} />
       <div class="tile-body" tabIndex={0} role="group" aria-label={name}>
-        <Content of={changes} rows={3}>
+        <Content resource={changes} rows={3}>
           {(entries) =>
             entries.length === 0 ? (
               <p class="muted">{w.noChanges}</p>

@@ -194,7 +194,7 @@ export function InsightTile({
             hasNotes
           />
         ) : shown === undefined || answer.failure ? (
-          <Content of={answer} rows={3}>
+          <Content resource={answer} rows={3}>
             {() => null}
           </Content>
         ) : (
@@ -217,8 +217,8 @@ function ResultTable({
 }) {
   return (
     <FigureFrame label={label} shape="wide" heads={columns}>
-      {rows.map((row, place) => (
-        <tr key={place}>
+      {rows.map((row, position) => (
+        <tr key={position}>
           {columns.map((name) => (
             <td key={name} class={typeof row[name] === "number" ? "" : "text"}>
               {formatValue(row[name])}

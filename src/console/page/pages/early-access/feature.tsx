@@ -70,7 +70,7 @@ export function FeaturePage() {
         )
       }
     >
-      <Content of={feature}>
+      <Content resource={feature}>
         {(data) => (
           <>
             <StageCard feature={data} onChanged={feature.replace} />
@@ -149,7 +149,7 @@ function EnrollmentCard({ feature }: { feature: Feature }) {
     <section class="card stack">
       <h2>{w.enrollment}</h2>
       <Enroll id={id} onDone={enrollment.reload} />
-      <Content of={enrollment} rows={2}>
+      <Content resource={enrollment} rows={2}>
         {({ enrolled, opted_out: optedOut, persons, is_truncated: isTruncated }) => (
           <>
             <p>
@@ -158,7 +158,7 @@ function EnrollmentCard({ feature }: { feature: Feature }) {
             {enrolled + optedOut > 0 && (
               <>
                 <h3>{w.perDay}</h3>
-                <Content of={days} rows={2}>
+                <Content resource={days} rows={2}>
                   {({ results }) => (
                     <InsightView kind="trends" view="bar" results={named(results)} label={w.perDay} />
                   )}
@@ -188,7 +188,7 @@ function EnrollmentCard({ feature }: { feature: Feature }) {
 
 /** The two series have the same event. */
 const named = (results: readonly Record<string, unknown>[]) =>
-  results.map((series, place) => ({ ...series, label: place === 0 ? w.enroll : w.optOut }));
+  results.map((series, position) => ({ ...series, label: position === 0 ? w.enroll : w.optOut }));
 
 /** The event is loaded after it was captured. */
 const loadMs = 1_500;

@@ -26,9 +26,10 @@ function StageBadge({ stage }: { stage: Stage }) {
   return <Badge tone={isReleased ? "good" : "plain"}>{w.stages[stage]}</Badge>;
 }
 
-function Enrolled({ of }: { of: Feature }) {
-  const enrollment = useBackgroundResource<Enrollment>(`enrollment ${project.value?.id} ${of.id}`, (signal) =>
-    request(featurePath(of.id, "enrollment/"), { signal }),
+function Enrolled({ feature }: { feature: Feature }) {
+  const enrollment = useBackgroundResource<Enrollment>(
+    `enrollment ${project.value?.id} ${feature.id}`,
+    (signal) => request(featurePath(feature.id, "enrollment/"), { signal }),
   ).data;
   if (enrollment === undefined) return <>–</>;
   return <>{`${number(enrollment.enrolled)}${enrollment.is_truncated ? "+" : ""}`}</>;
@@ -58,7 +59,7 @@ const columns: Column<Feature>[] = [
     width: "7rem",
     isNumber: true,
     isWideOnly: true,
-    cell: (feature) => <Enrolled of={feature} />,
+    cell: (feature) => <Enrolled feature={feature} />,
   },
   {
     id: "owner",
@@ -100,7 +101,7 @@ export function Features() {
           onChange={(chosen) => set({ stage: chosen || undefined })}
         />
       </div>
-      <Content of={list}>
+      <Content resource={list}>
         {({ results }) => {
           const shown = results.filter((result) => stage === "" || result.stage === stage);
           return shown.length === 0 ? (

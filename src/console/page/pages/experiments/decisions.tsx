@@ -61,10 +61,10 @@ export function Decisions({
   const { main, more } = getActions(experiment);
   return (
     <div class="row">
-      {main.map((action, place) => (
+      {main.map((action, position) => (
         <Button
           key={action}
-          kind={place === 0 && action === "launch" ? "main" : "plain"}
+          kind={position === 0 && action === "launch" ? "main" : "plain"}
           disabledReason={rejection}
           onClick={() => setOpened(action)}
         >
@@ -202,7 +202,7 @@ function Decision({
             choices={variants.map((key) => [key, key] as const)}
             onChange={setVariant}
           />
-          <Checkbox label={w.toEveryone} isOn={isForEveryone} onChange={setForEveryone} />
+          <Checkbox label={w.releaseToEveryone} isOn={isForEveryone} onChange={setForEveryone} />
           <FlagChange experiment={experiment} variant={variant} isForEveryone={isForEveryone} />
           {hasMismatch && (
             <>

@@ -76,8 +76,8 @@ export function DeltaPlot({ metrics, minimum }: { metrics: readonly MetricResult
           </th>
         </tr>
       </thead>
-      {metrics.map((metric, place) => (
-        <MetricRows key={metric.uuid ?? place} metric={metric} extents={extents} minimum={minimum} />
+      {metrics.map((metric, position) => (
+        <MetricRows key={metric.uuid ?? position} metric={metric} extents={extents} minimum={minimum} />
       ))}
     </table>
   );

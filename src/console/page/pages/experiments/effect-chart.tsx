@@ -61,7 +61,7 @@ export function EffectOverTime({ id, metrics }: { id: number; metrics: readonly 
           />
         )}
       </div>
-      <Content of={series} rows={3}>
+      <Content resource={series} rows={3}>
         {({ timeseries }) => (
           <DayChart label={`${metricName(metric)}, ${key}`} variant={key} series={timeseries} />
         )}
@@ -108,16 +108,16 @@ function DayChart({
     );
   const names = periodNames(days);
   const extent = getExtent(found);
-  const x = (place: number) =>
-    axisWidth + (days.length === 1 ? 0.5 : place / (days.length - 1)) * (width - axisWidth - 12);
+  const x = (position: number) =>
+    axisWidth + (days.length === 1 ? 0.5 : position / (days.length - 1)) * (width - axisWidth - 12);
   const y = (value: number) =>
     ((extent - Math.max(-extent, Math.min(extent, value))) / (2 * extent)) * (height - axisHeight - 8) + 4;
-  const points = rows.flatMap((row, place) => {
+  const points = rows.flatMap((row, position) => {
     const interval = row && getInterval(row);
-    return interval && typeof row.delta === "number" ? [{ place, row, interval, delta: row.delta }] : [];
+    return interval && typeof row.delta === "number" ? [{ position, row, interval, delta: row.delta }] : [];
   });
   const line = (value: (point: (typeof points)[number]) => number, shown = points) =>
-    shown.map((point) => `${x(point.place).toFixed(1)} ${y(value(point)).toFixed(1)}`).join("L");
+    shown.map((point) => `${x(point.position).toFixed(1)} ${y(value(point)).toFixed(1)}`).join("L");
   const band = `M${line(({ interval }) => interval[1])}L${line(({ interval }) => interval[0], [...points].reverse())}z`;
   const show = (value: number) => formatDelta(value, last);
   const getText = (row: ResultRow) => {
@@ -135,9 +135,9 @@ function DayChart({
       </figcaption>
       {isTable ? (
         <FigureFrame label={label} heads={[messages.frame.period, w.metric.delta, w.metric.interval]}>
-          {points.map(({ place, row, interval }) => (
-            <tr key={place}>
-              <th scope="row">{names[place]}</th>
+          {points.map(({ position, row, interval }) => (
+            <tr key={position}>
+              <th scope="row">{names[position]}</th>
               <td>{show(row.delta!)}</td>
               <td>{w.intervalFrom(show(interval[0]), show(interval[1]))}</td>
             </tr>
@@ -169,15 +169,15 @@ function DayChart({
           {points.length === 1 && (
             <line
               class="alone"
-              x1={x(points[0]!.place)}
-              x2={x(points[0]!.place)}
+              x1={x(points[0]!.position)}
+              x2={x(points[0]!.position)}
               y1={y(points[0]!.interval[0])}
               y2={y(points[0]!.interval[1])}
             />
           )}
-          {points.map(({ place, row, delta }) => (
-            <circle key={place} class="point" cx={x(place)} cy={y(delta)} r={3.5}>
-              <title>{`${names[place]}: ${getText(row)}`}</title>
+          {points.map(({ position, row, delta }) => (
+            <circle key={position} class="point" cx={x(position)} cy={y(delta)} r={3.5}>
+              <title>{`${names[position]}: ${getText(row)}`}</title>
             </circle>
           ))}
           <text x={axisWidth} y={height - 4}>

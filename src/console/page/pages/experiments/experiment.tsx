@@ -74,10 +74,10 @@ export function ExperimentPage() {
   const found = experiment.data;
   return (
     <Page title={found?.name ?? messages.frame.pages.experiments}>
-      <Content of={experiment}>
+      <Content resource={experiment}>
         {(data) => (
           <>
-            <Facts of={data} />
+            <Facts experiment={data} />
             <Decisions
               experiment={data}
               results={results.data}
@@ -88,7 +88,7 @@ export function ExperimentPage() {
         )}
       </Content>
       {found && (
-        <Content of={results}>
+        <Content resource={results}>
           {(data) => <ResultParts experiment={found} results={data} onReload={results.reload} />}
         </Content>
       )}
@@ -96,22 +96,22 @@ export function ExperimentPage() {
   );
 }
 
-function Facts({ of }: { of: Experiment }) {
-  const days = daysRunning(of);
+function Facts({ experiment }: { experiment: Experiment }) {
+  const days = daysRunning(experiment);
   return (
     <p class="row">
-      <StatusBadge of={of} />
-      {of.type === "web" && <Badge tone="plain">{web.badge}</Badge>}
-      <a href={to(`flags/${of.feature_flag.id}`)}>{of.feature_flag.key}</a>
-      {days !== undefined && of.start_date && (
+      <StatusBadge experiment={experiment} />
+      {experiment.type === "web" && <Badge tone="plain">{web.badge}</Badge>}
+      <a href={to(`flags/${experiment.feature_flag.id}`)}>{experiment.feature_flag.key}</a>
+      {days !== undefined && experiment.start_date && (
         <span class="muted">
-          {w.started} <RelativeTime at={of.start_date} /> · {w.days(counted(days, "day", "days"))}
+          {w.started} <RelativeTime at={experiment.start_date} /> · {w.days(counted(days, "day", "days"))}
         </span>
       )}
-      {of.conclusion && (
+      {experiment.conclusion && (
         <span>
-          {w.conclusion}: <b>{w.conclusions[of.conclusion]}</b>
-          {of.conclusion_comment && `. ${of.conclusion_comment}`}
+          {w.conclusion}: <b>{w.conclusions[experiment.conclusion]}</b>
+          {experiment.conclusion_comment && `. ${experiment.conclusion_comment}`}
         </span>
       )}
     </p>
@@ -240,10 +240,10 @@ function Exposures({
             <b>{w.holdout}</b> {number(exposures.holdout)}
           </li>
         )}
-        {exposures.$multiple > 0 && <li>{w.several(number(exposures.$multiple))}</li>}
+        {exposures.$multiple > 0 && <li>{w.severalVariants(number(exposures.$multiple))}</li>}
       </ul>
       <p class="muted">
-        {ratio && (ratio.mismatch ? w.mismatch(ratio.p_value) : w.ratioFine(ratio.p_value))}{" "}
+        {ratio && (ratio.mismatch ? w.mismatch(ratio.p_value) : w.ratioAsExpected(ratio.p_value))}{" "}
         {planned !== undefined && w.planned(number(exposures.total), number(planned))}
       </p>
       {first !== undefined && first.days.length > 1 && (

@@ -32,8 +32,12 @@ const dayMs = 86_400_000;
 
 const tones = { draft: "plain", running: "good", paused: "warn", stopped: "plain" } as const;
 
-export function StatusBadge({ of }: { of: Experiment }) {
-  return <Badge tone={tones[of.status]}>{of.archived ? w.archived : w.statuses[of.status]}</Badge>;
+export function StatusBadge({ experiment }: { experiment: Experiment }) {
+  return (
+    <Badge tone={tones[experiment.status]}>
+      {experiment.archived ? w.archived : w.statuses[experiment.status]}
+    </Badge>
+  );
 }
 
 /** What needs attention: a mismatch, a violated guardrail, no exposure for a day. */
@@ -42,7 +46,8 @@ function getProblem(status: Status, results: Results): string | undefined {
   if (results.metrics.some(({ variant_results: rows }) => rows.some(({ guardrail }) => guardrail?.violated)))
     return w.problems.guardrail;
   const last = results.exposures?.last_exposure_at;
-  if (status === "running" && last && Date.now() - Date.parse(last) > dayMs) return w.problems.quiet;
+  if (status === "running" && last && Date.now() - Date.parse(last) > dayMs)
+    return w.problems.noRecentExposures;
   return undefined;
 }
 
@@ -54,14 +59,14 @@ function useRowResults({ id, start_date: start }: Experiment): Results | undefin
   return start === null ? undefined : results.data;
 }
 
-function Exposures({ of }: { of: Experiment }) {
-  const exposures = useRowResults(of)?.exposures;
+function Exposures({ experiment }: { experiment: Experiment }) {
+  const exposures = useRowResults(experiment)?.exposures;
   if (!exposures) return <>–</>;
   const days = exposures.timeseries[0]?.days.length ?? 0;
-  const perDay = Array.from({ length: days }, (_, place) =>
+  const perDay = Array.from({ length: days }, (_, position) =>
     exposures.timeseries.reduce(
       (sum, { exposure_counts: counts }) =>
-        sum + (counts[place] ?? 0) - (place === 0 ? 0 : (counts[place - 1] ?? 0)),
+        sum + (counts[position] ?? 0) - (position === 0 ? 0 : (counts[position - 1] ?? 0)),
       0,
     ),
   );
@@ -73,10 +78,10 @@ function Exposures({ of }: { of: Experiment }) {
   );
 }
 
-function PrimaryResult({ of }: { of: Experiment }) {
-  const results = useRowResults(of);
+function PrimaryResult({ experiment }: { experiment: Experiment }) {
+  const results = useRowResults(experiment);
   if (results === undefined) return <>–</>;
-  const problem = getProblem(of.status, results);
+  const problem = getProblem(experiment.status, results);
   const metric = results.metrics.find(({ role }) => role === "primary") ?? results.metrics[0];
   const rows = (metric?.variant_results ?? []).filter(({ delta }) => typeof delta === "number");
   const row = rows.toSorted((a, b) => Math.abs(b.delta!) - Math.abs(a.delta!))[0];
@@ -122,7 +127,7 @@ const columns: Column<Experiment>[] = [
     id: "status",
     title: w.columns.status,
     width: "6.5rem",
-    cell: (experiment) => <StatusBadge of={experiment} />,
+    cell: (experiment) => <StatusBadge experiment={experiment} />,
   },
   {
     id: "days",
@@ -139,14 +144,14 @@ const columns: Column<Experiment>[] = [
     title: w.exposures,
     width: "10rem",
     isWideOnly: true,
-    cell: (experiment) => <Exposures of={experiment} />,
+    cell: (experiment) => <Exposures experiment={experiment} />,
   },
   {
     id: "result",
     title: w.columns.result,
     width: "20rem",
     isWideOnly: true,
-    cell: (experiment) => <PrimaryResult of={experiment} />,
+    cell: (experiment) => <PrimaryResult experiment={experiment} />,
   },
   {
     id: "owner",
@@ -216,7 +221,7 @@ function List() {
           onChange={(status) => set({ status: status === "all" ? undefined : status })}
         />
       </div>
-      <Content of={list}>
+      <Content resource={list}>
         {({ results }) =>
           results.length === 0 ? (
             <Empty

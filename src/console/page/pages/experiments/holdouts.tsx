@@ -36,7 +36,7 @@ export function Holdouts() {
           {w.newHoldout}
         </Button>
       </div>
-      <ResourceList of={all} rows={2} empty={<Empty title={w.noHoldouts} icon="persons" />}>
+      <ResourceList resource={all} rows={2} empty={<Empty title={w.noHoldouts} icon="persons" />}>
         {(holdout) => (
           <li key={holdout.id} class="row apart">
             <span class="stack tight">

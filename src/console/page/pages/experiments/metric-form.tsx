@@ -190,20 +190,20 @@ function Events({ metric, onChange }: PartProps) {
         </div>
       </>
     );
-  const put = (place: number, source: Source) =>
-    onChange({ series: series.map((other, index) => (index === place ? source : other)) });
+  const put = (position: number, source: Source) =>
+    onChange({ series: series.map((other, index) => (index === position ? source : other)) });
   return (
     <>
-      {series.map((source, place) => (
+      {series.map((source, position) => (
         <SourceFields
-          key={place}
-          label={series.length === 1 ? w.event : w.step(place + 1)}
+          key={position}
+          label={series.length === 1 ? w.event : w.step(position + 1)}
           source={source}
-          onChange={(changed) => put(place, changed)}
+          onChange={(changed) => put(position, changed)}
           onRemove={
             series.length === 1
               ? undefined
-              : () => onChange({ series: series.filter((_, index) => index !== place) })
+              : () => onChange({ series: series.filter((_, index) => index !== position) })
           }
         />
       ))}

@@ -78,7 +78,7 @@ export function RunningTime({ experiment, rejection, onDone }: StepProps) {
   return (
     <section class="card stack">
       <h2>{w.steps.time}</h2>
-      <Form onSend={send} action={w.saveDone} done={w.draftSaved} disabledReason={rejection}>
+      <Form onSend={send} action={w.saveAndFinish} done={w.draftSaved} disabledReason={rejection}>
         {(errorOf) => (
           <>
             <label class="field">

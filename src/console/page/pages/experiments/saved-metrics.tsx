@@ -38,10 +38,10 @@ export function SavedMetrics() {
       <div class="row apart">
         <p class="help">{w.savedHelp}</p>
         <Button icon="plus" onClick={() => setOpened({ kind: "edit" })}>
-          {w.newSaved}
+          {w.newSavedMetric}
         </Button>
       </div>
-      <ResourceList of={all} rows={2} empty={<Empty title={w.noSaved} icon="chart" />}>
+      <ResourceList resource={all} rows={2} empty={<Empty title={w.noSaved} icon="chart" />}>
         {(saved) => (
           <li key={saved.id} class="row apart">
             <span class="stack tight">
@@ -67,7 +67,7 @@ export function SavedMetrics() {
       </ResourceList>
       {opened?.kind === "edit" && (
         <MetricForm
-          title={opened.saved === undefined ? w.newSaved : w.editNamed(opened.saved.name)}
+          title={opened.saved === undefined ? w.newSavedMetric : w.editNamed(opened.saved.name)}
           metric={opened.saved && { ...opened.saved.query, name: opened.saved.name }}
           action={opened.saved === undefined ? w.createSaved : messages.frame.save}
           onClose={close}

@@ -65,7 +65,7 @@ export function ExperimentSetup() {
       action={<Button href={to(`experiments/${id}`)}>{w.toExperiment}</Button>}
     >
       <StepList current={step} id={Number(id)} />
-      <Content of={experiment}>
+      <Content resource={experiment}>
         {(data) => {
           const props = { experiment: data, rejection: getRejection(data), onDone: done };
           // A step starts with what is stored.

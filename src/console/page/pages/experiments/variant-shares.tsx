@@ -39,43 +39,43 @@ export function ShareRows<Of extends Variant>({
   onChange: (variants: Of[]) => void;
 }) {
   const problem = getVariantProblem(variants);
-  const put = (place: number, changed: Partial<Variant>) =>
-    onChange(variants.map((variant, index) => (index === place ? { ...variant, ...changed } : variant)));
+  const put = (position: number, changed: Partial<Variant>) =>
+    onChange(variants.map((variant, index) => (index === position ? { ...variant, ...changed } : variant)));
   const spread = (all: readonly Of[]) => {
     const shares = evenShares(all.length);
-    onChange(all.map((item, place) => ({ ...item, rollout_percentage: shares[place]! })));
+    onChange(all.map((item, position) => ({ ...item, rollout_percentage: shares[position]! })));
   };
   const add = () => {
     const keys = variants.map(({ key }) => key.trim());
-    let place = variants.length;
-    while (keys.includes(`test-${place}`)) place++;
-    spread([...variants, fresh(`test-${place}`)]);
+    let position = variants.length;
+    while (keys.includes(`test-${position}`)) position++;
+    spread([...variants, fresh(`test-${position}`)]);
   };
   return (
     <fieldset class="editor-fields" disabled={isFixed}>
       <legend class="unseen">{w.steps.variants}</legend>
-      {variants.map((variant, place) => (
-        <div key={place} class="variant short">
+      {variants.map((variant, position) => (
+        <div key={position} class="variant short">
           <Field
             label={v.variantKey}
-            isLabelHidden={place > 0}
+            isLabelHidden={position > 0}
             value={variant.key}
             isRequired
             isDisabled={isFixed || isRowFixed(variant)}
-            onInput={(key) => put(place, { key })}
+            onInput={(key) => put(position, { key })}
           />
           <ShareField
             label={v.variantShare}
-            isLabelHidden={place > 0}
+            isLabelHidden={position > 0}
             value={variant.rollout_percentage}
-            onInput={(share) => put(place, { rollout_percentage: share })}
+            onInput={(share) => put(position, { rollout_percentage: share })}
           />
           <Button
             kind="quiet"
             icon="trash"
             label={`${v.removeVariant}: ${variant.key}`}
             isDisabled={variants.length <= 2 || isFixed || isRowFixed(variant)}
-            onClick={() => spread(variants.filter((_, index) => index !== place))}
+            onClick={() => spread(variants.filter((_, index) => index !== position))}
           />
         </div>
       ))}
@@ -103,7 +103,7 @@ export function VariantShares({ experiment, rejection, onDone }: StepProps) {
   const isFixed = experiment.status !== "draft";
   const send = async () => {
     if (getVariantProblem(variants) !== undefined && !isFixed) return false;
-    const sent = variants.map((variant, place) => ({ ...variant, key: keys[place]! }));
+    const sent = variants.map((variant, position) => ({ ...variant, key: keys[position]! }));
     const after = await changeExperiment(experiment.id, {
       ...(isFixed ? {} : { parameters: { feature_flag_variants: sent } }),
       stats_config: { ...stats, baseline_variant_key: baseline },

@@ -38,7 +38,7 @@ export function WebVariants(props: StepProps) {
     request(webExperimentPath(id), { signal }),
   );
   return (
-    <Content of={found}>
+    <Content resource={found}>
       {(data) => (
         <VariantsForm
           // The form starts again with data that was read meanwhile.
@@ -62,8 +62,10 @@ function VariantsForm({
   const { id, status, feature_flag: flag } = experiment;
   const [variants, setVariants] = useState<readonly WebVariant[]>(start);
   const isFixed = status !== "draft";
-  const put = (place: number, changed: Partial<WebVariant>) =>
-    setVariants(variants.map((variant, index) => (index === place ? { ...variant, ...changed } : variant)));
+  const put = (position: number, changed: Partial<WebVariant>) =>
+    setVariants(
+      variants.map((variant, index) => (index === position ? { ...variant, ...changed } : variant)),
+    );
   const send = async () => {
     if (getVariantProblem(variants) !== undefined && !isFixed) return false;
     onChanged(await changeWebExperiment(id, variants));
@@ -97,13 +99,13 @@ function VariantsForm({
           />
         </section>
         {variants.map(
-          (variant, place) =>
+          (variant, position) =>
             !variant.isControl && (
               <VariantChanges
-                key={place}
+                key={position}
                 experimentId={status === "running" ? id : undefined}
                 variant={variant}
-                onChange={(changed) => put(place, changed)}
+                onChange={(changed) => put(position, changed)}
               />
             ),
         )}
@@ -125,14 +127,14 @@ function VariantChanges({
   return (
     <section class="card stack" aria-label={key}>
       <h2>{key}</h2>
-      {transforms.map((transform, place) => (
+      {transforms.map((transform, position) => (
         <TransformFields
-          key={place}
+          key={position}
           transform={transform}
-          place={place}
+          position={position}
           isOnly={transforms.length === 1}
-          onChange={(changed) => onChange({ transforms: transforms.with(place, changed) })}
-          onRemove={() => onChange({ transforms: transforms.toSpliced(place, 1) })}
+          onChange={(changed) => onChange({ transforms: transforms.with(position, changed) })}
+          onRemove={() => onChange({ transforms: transforms.toSpliced(position, 1) })}
         />
       ))}
       <div class="row">
@@ -164,13 +166,13 @@ function VariantChanges({
 
 function TransformFields({
   transform,
-  place,
+  position,
   isOnly,
   onChange,
   onRemove,
 }: {
   transform: EditedTransform;
-  place: number;
+  position: number;
   isOnly: boolean;
   onChange: (transform: EditedTransform) => void;
   onRemove: () => void;
@@ -179,13 +181,13 @@ function TransformFields({
   const content = getContent(transform);
   return (
     <fieldset class="source stack">
-      <legend class="unseen">{w.change(place + 1)}</legend>
+      <legend class="unseen">{w.change(position + 1)}</legend>
       <div class="row apart">
-        <h3>{w.change(place + 1)}</h3>
+        <h3>{w.change(position + 1)}</h3>
         <Button
           kind="quiet"
           icon="trash"
-          label={w.removeChange(place + 1)}
+          label={w.removeChange(position + 1)}
           isDisabled={isOnly}
           onClick={onRemove}
         />

@@ -45,17 +45,18 @@ export function MatchingPersons({
     go(`cohorts/${id}`);
   });
   return (
-    <Dialog title={w.behind(name)} size="large" onClose={onClose}>
-      <Content of={found} rows={4}>
+    <Dialog title={w.matchingPersons(name)} size="large" onClose={onClose}>
+      <Content resource={found} rows={4}>
         {({ rows, truncated, sql }) =>
           rows.length === 0 ? (
             <p class="muted">{w.noPersons}</p>
           ) : (
             <div class="stack">
               <p>
-                {w.behindCount(rows.length, truncated)} {rows.length > listedMax && w.behindMore(listedMax)}
+                {w.matchingCount(rows.length, truncated)}{" "}
+                {rows.length > listedMax && w.matchingLimit(listedMax)}
               </p>
-              <FigureFrame label={w.behind(name)} shape="wide" heads={[w.people, w.times]}>
+              <FigureFrame label={w.matchingPersons(name)} shape="wide" heads={[w.people, w.times]}>
                 {rows.slice(0, listedMax).map(({ who, distinct_id: id, name: own, times }) => (
                   <tr key={who}>
                     <th scope="row">

@@ -33,10 +33,10 @@ export function Access({ flag }: { flag: Flag }) {
     );
   return (
     <section class="card stack">
-      <p>{w.mine(w.levels[String(flag.user_access_level ?? "editor")] ?? "")}</p>
+      <p>{w.yours(w.levels[String(flag.user_access_level ?? "editor")] ?? "")}</p>
       <h2>{w.roles}</h2>
       <p class="help">{w.help}</p>
-      <Content of={sent}>
+      <Content resource={sent}>
         {({ results }) => {
           const free = (roles.data?.results ?? []).filter(
             ({ id }) => !results.some(({ role }) => role.id === id),

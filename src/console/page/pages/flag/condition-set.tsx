@@ -10,7 +10,7 @@ import type { ConditionSet } from "../../model/flags.ts";
 const w = messages.flag;
 
 export function ConditionSetCard({
-  place,
+  position,
   count,
   set,
   variants,
@@ -22,7 +22,7 @@ export function ConditionSetCard({
   onDuplicate,
   onRemove,
 }: {
-  place: number;
+  position: number;
   count: number;
   set: ConditionSet;
   variants: readonly string[];
@@ -39,7 +39,7 @@ export function ConditionSetCard({
   const properties = set.properties ?? [];
   const kinds: ConditionKind[] = groupType === null ? ["person", "cohort", "flag"] : ["group", "flag"];
   const groupName = groupTypes.find(({ group_type_index: index }) => index === groupType)?.group_type;
-  const name = w.set(place + 1);
+  const name = w.set(position + 1);
   return (
     <section class="card set" aria-label={name}>
       <div class="row apart">
@@ -70,14 +70,14 @@ export function ConditionSetCard({
               kind="quiet"
               icon="up"
               label={`${w.moveUp}: ${name}`}
-              isDisabled={place === 0}
+              isDisabled={position === 0}
               onClick={() => onMove(-1)}
             />
             <Button
               kind="quiet"
               icon="down"
               label={`${w.moveDown}: ${name}`}
-              isDisabled={place === count - 1}
+              isDisabled={position === count - 1}
               onClick={() => onMove(1)}
             />
             <Button kind="quiet" icon="copy" label={`${w.duplicate}: ${name}`} onClick={onDuplicate} />

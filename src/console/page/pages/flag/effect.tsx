@@ -87,5 +87,5 @@ export function TotalBlastRadius({ blastRadius }: { blastRadius: Counted }) {
   // Sets that only target groups match no persons.
   const isAboutPersons = blastRadius.populations.some(({ group_type_index: index }) => index === null);
   if (!isAboutPersons && blastRadius.populations.length > 0) return null;
-  return <>{w.together(persons.reached, persons.total)}</>;
+  return <>{w.affectedInTotal(persons.reached, persons.total)}</>;
 }

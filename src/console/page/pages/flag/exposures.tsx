@@ -79,7 +79,7 @@ export function Exposures({
           }}
         />
       </div>
-      <Content of={found} rows={2}>
+      <Content resource={found} rows={2}>
         {({ rows }) => (
           <table class="figures">
             <thead>

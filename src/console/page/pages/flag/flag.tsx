@@ -62,27 +62,27 @@ export function FlagPage() {
   if (flag.data === undefined || (flag.failure !== undefined && !flag.failure.isPassing)) {
     return (
       <Page title={messages.frame.pages.flags}>
-        <Content of={flag}>{() => null}</Content>
+        <Content resource={flag}>{() => null}</Content>
       </Page>
     );
   }
-  return <Loaded key={key} place={key} flag={flag.data} onChanged={flag.replace} onReload={flag.reload} />;
+  return <Loaded key={key} position={key} flag={flag.data} onChanged={flag.replace} onReload={flag.reload} />;
 }
 
 function Loaded({
-  place,
+  position,
   flag,
   onChanged,
   onReload,
 }: {
-  place: string;
+  position: string;
   flag: Flag;
   onChanged: (flag: Flag) => void;
   onReload: () => void;
 }) {
   const { query, set, go } = useAddress();
   useCohortNames();
-  const retained = drafts.get(place);
+  const retained = drafts.get(position);
   const [draft, setDraftState] = useState<Draft>(() => retained?.draft ?? toDraft(flag));
   const [base, setBase] = useState<Flag>(() => retained?.base ?? flag);
   const [isAsking, setAsking] = useState(false);
@@ -106,13 +106,13 @@ function Loaded({
 
   const setDraft = (next: Draft) => {
     setDraftState(next);
-    drafts.set(place, { draft: next, base });
+    drafts.set(position, { draft: next, base });
   };
   const restart = (from: Flag, next: Draft = toDraft(from)) => {
-    drafts.delete(place);
+    drafts.delete(position);
     setBase(from);
     setDraftState(next);
-    if (differences(toDraft(from), next).length > 0) drafts.set(place, { draft: next, base: from });
+    if (differences(toDraft(from), next).length > 0) drafts.set(position, { draft: next, base: from });
     onChanged(from);
   };
   // Without edits, show newly read data.
@@ -120,7 +120,7 @@ function Loaded({
     if (changes.length === 0 && flag.version !== base.version) restart(flag);
   }, [flag.version]);
   useEffect(() => {
-    if (changes.length === 0) drafts.delete(place);
+    if (changes.length === 0) drafts.delete(position);
     const onLeave = (event: BeforeUnloadEvent) => {
       if (changes.length > 0) event.preventDefault();
     };
@@ -203,10 +203,14 @@ function Loaded({
             face={<span aria-hidden="true">⋯</span>}
             items={[
               [w.copyTo, () => setCopying(true)],
-              [w.gradual.open, () => setGradual(true), disabledReason || (mustPropose && w.pending.needed)],
+              [
+                w.gradual.open,
+                () => setGradual(true),
+                disabledReason || (mustPropose && w.pending.needsApproval),
+              ],
               [w.extremes.everyone, () => setExtreme("everyone"), disabledReason],
               [w.extremes.off, () => setExtreme("off"), disabledReason],
-              [w.makeCohort, () => void makeCohort(), disabledReason],
+              [w.saveAsCohort, () => void makeCohort(), disabledReason],
               [
                 w.delete,
                 () =>
@@ -358,7 +362,7 @@ function Loaded({
           onYes={() => {
             changeFlag(flag.id, { deleted: true }).then(
               () => {
-                drafts.delete(place);
+                drafts.delete(position);
                 toast(w.deleted(flag.key), () => {
                   restoreFlag(flag.id).then(
                     (restored) => {

@@ -52,7 +52,7 @@ export function History({
   };
   return (
     <section class="card">
-      <Content of={history}>
+      <Content resource={history}>
         {({ results, total_count: total }) =>
           results.length === 0 ? (
             <Empty title={w.empty} icon="history" />

@@ -50,7 +50,7 @@ export function FlagProposals({
 }) {
   return (
     <Proposals
-      of={{ flag_id: flag.id }}
+      target={{ flag_id: flag.id }}
       version={flag.version}
       getLines={({ changes }) => getLines(flag, changes)}
       {...more}
@@ -185,11 +185,11 @@ function ScheduleForm({
       (error) => toastError(errorMessage(error)),
     );
   };
-  const choices = Object.entries(w.whats) as [What, string][];
+  const choices = Object.entries(w.actions) as [What, string][];
   return (
     <div class="row bottom">
       <Select
-        label={w.what}
+        label={w.action}
         value={what}
         disabledReason={disabledReason}
         choices={choices.filter(([name]) => name !== "same" || (change && getSubjectName(change) === "same"))}
@@ -220,7 +220,7 @@ function getSubjectName({ payload: { operation, value } }: Scheduled): What {
 }
 
 function toDisplayString(flag: Flag, { payload }: Scheduled): string {
-  if (payload.operation === "update_status") return payload.value === true ? w.whats.on : w.whats.off;
+  if (payload.operation === "update_status") return payload.value === true ? w.actions.on : w.actions.off;
   if (payload.operation === "update" && typeof payload.value === "object" && payload.value !== null) {
     return getLines(flag, payload.value as Record<string, unknown>).join("; ") || w.nothing;
   }

@@ -118,7 +118,7 @@ export function Release({
         {sets.map((set, place) => (
           <ConditionSetCard
             key={place}
-            place={place}
+            position={place}
             count={sets.length}
             set={set}
             variants={variants.map(({ key }) => key)}

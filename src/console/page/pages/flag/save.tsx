@@ -106,13 +106,13 @@ export function SaveBar({
           {mustPropose ? w.pending.proposeChange : w.review}
         </Button>
         <Menu
-          label={w.moreSave}
+          label={w.saveOptions}
           face={<Icon name="up" />}
           items={[
             [
               w.pending.scheduleChange,
               () => setScheduling(true),
-              disabledReason || (mustPropose && w.pending.needed),
+              disabledReason || (mustPropose && w.pending.needsApproval),
             ],
             [w.pending.proposeChange, () => review(true), disabledReason],
           ]}
@@ -148,7 +148,7 @@ export function SaveBar({
           ))}
           <Field label={w.note} help={w.noteHelp} value={note} onInput={setNote} />
           {isForApproval && !isProposing && (
-            <p role={mustPropose ? undefined : "alert"}>{w.pending.needed}</p>
+            <p role={mustPropose ? undefined : "alert"}>{w.pending.needsApproval}</p>
           )}
           {failure && !needsApproval(failure) && (
             <p class="error" role="alert">
@@ -248,9 +248,9 @@ function Conflict({
       onClose={onClose}
       actions={
         <>
-          <Button onClick={onAcquire}>{w.conflict.useTheirs}</Button>
+          <Button onClick={onAcquire}>{w.conflict.discardYours}</Button>
           <Button kind="main" onClick={onPut}>
-            {w.conflict.putMine}
+            {w.conflict.applyYours}
           </Button>
         </>
       }
@@ -258,7 +258,7 @@ function Conflict({
       <p>{w.conflict.help}</p>
       <div class="columns">
         <section>
-          <h3>{w.conflict.mine}</h3>
+          <h3>{w.conflict.yours}</h3>
           <ChangeLines lines={mine} />
         </section>
         <section>

@@ -138,7 +138,7 @@ export function TestPersons({ flag, draft, isChanged }: { flag: Flag; draft: Dra
           {answer.map((tested) => (
             <TestedPerson
               key={tested.draft.distinct_id}
-              of={tested}
+              tested={tested}
               isChanged={isChanged}
               isOpen={opened === tested.draft.distinct_id}
               onOpen={setOpened}
@@ -151,12 +151,12 @@ export function TestPersons({ flag, draft, isChanged }: { flag: Flag; draft: Dra
 }
 
 function TestedPerson({
-  of: { draft: explanation, saved },
+  tested: { draft: explanation, saved },
   isChanged,
   isOpen,
   onOpen,
 }: {
-  of: Tested;
+  tested: Tested;
   isChanged: boolean;
   isOpen: boolean;
   onOpen: (id: string | undefined) => void;

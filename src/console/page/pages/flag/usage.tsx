@@ -86,7 +86,7 @@ export function Usage({ flag }: { flag: Flag }) {
             {w.first}: <RelativeTime at={toUtc(first)} /> ·{" "}
           </>
         )}
-        {w.last}: <RelativeTime at={last} fallback={messages.flags.neverAsked} />
+        {w.last}: <RelativeTime at={last} fallback={messages.flags.neverEvaluated} />
         {status.data && <span class="muted"> · {status.data.reason}</span>}
         {typeof flag.usage_dashboard === "number" && (
           <>
@@ -95,7 +95,7 @@ export function Usage({ flag }: { flag: Flag }) {
           </>
         )}
       </p>
-      <Content of={usage}>
+      <Content resource={usage}>
         {({ days: dates, results }) => {
           const { total, values } = results[0] ?? { total: 0, values: [] };
           if (total === 0) {

@@ -57,7 +57,7 @@ export function BulkBar({
         else toastError(`${flag.key}: ${errorMessage(error)}`);
       }
     }
-    if (done > 0 || rejected.length === 0) toast(w.manyDone(done));
+    if (done > 0 || rejected.length === 0) toast(w.bulkDone(done));
     if (rejected.length === 0) onDone();
     else setRejected(rejected);
   };
@@ -100,7 +100,7 @@ export function BulkBar({
       {act && (
         <ConfirmDialog
           title={w.areYouSure(flags.length)}
-          text={w.manyText(keys.slice(0, namedMax), Math.max(0, keys.length - namedMax))}
+          text={w.bulkText(keys.slice(0, namedMax), Math.max(0, keys.length - namedMax))}
           action={act.label}
           onYes={() => void run(act)}
           onClose={() => setAct(undefined)}

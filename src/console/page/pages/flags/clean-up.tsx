@@ -56,7 +56,7 @@ export function CleanUp({ onClose }: { onClose: () => void }) {
     readFlags({ active: "STALE", limit: staleMax, order: "key" }, signal),
   );
   return (
-    <Content of={list} rows={0}>
+    <Content resource={list} rows={0}>
       {({ results }) => <Steps flags={results} onClose={onClose} />}
     </Content>
   );
@@ -139,7 +139,7 @@ function Steps({ flags: sent, onClose }: { flags: readonly Flag[]; onClose: () =
             {flag.name} · {rolloutSummary(flag.filters)}
           </span>
         </h3>
-        <Content of={facts} rows={3}>
+        <Content resource={facts} rows={3}>
           {({ reason, dependents, asked }) => (
             <dl class="properties">
               <div>
@@ -147,10 +147,10 @@ function Steps({ flags: sent, onClose }: { flags: readonly Flag[]; onClose: () =
                 <dd>{reason}</dd>
               </div>
               <div>
-                <dt>{w.lastAsked}</dt>
+                <dt>{w.lastEvaluated}</dt>
                 <dd>
-                  <RelativeTime at={flag.last_called_at} fallback={messages.flags.neverAsked} />
-                  {asked !== undefined && asked > 0 && ` · ${w.asks(asked)}`}
+                  <RelativeTime at={flag.last_called_at} fallback={messages.flags.neverEvaluated} />
+                  {asked !== undefined && asked > 0 && ` · ${w.evaluations(asked)}`}
                 </dd>
               </div>
               <div>

@@ -100,11 +100,11 @@ export function flagColumns(flagActions: FlagActions): Column<Flag>[] {
     },
     {
       id: "asked",
-      title: w.columns.lastAsked,
+      title: w.columns.lastEvaluated,
       sort: "-last_called_at",
       width: "7.8rem",
       isWideOnly: true,
-      cell: (flag) => <RelativeTime at={flag.last_called_at} fallback={w.neverAsked} />,
+      cell: (flag) => <RelativeTime at={flag.last_called_at} fallback={w.neverEvaluated} />,
     },
     {
       id: "changed",

@@ -140,7 +140,7 @@ export function Flags() {
       </Filters>
       {query.state === "stale" && (list.count ?? 0) > 0 && (
         <p class="bar warn">
-          <span>{w.cleanUp.offer(list.count ?? 0)}</span>
+          <span>{w.cleanUp.copyOffer(list.count ?? 0)}</span>
           <Button onClick={() => set({ clean: "1" }, true)}>{w.cleanUp.start}</Button>
         </p>
       )}
@@ -156,7 +156,7 @@ export function Flags() {
           }}
         />
       )}
-      <Content of={list.first} rows={10}>
+      <Content resource={list.first} rows={10}>
         {() =>
           list.count === 0 ? (
             isFiltered ? (

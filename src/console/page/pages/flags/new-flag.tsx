@@ -82,7 +82,7 @@ export function NewFlag({ onClose, onCreated }: { onClose: () => void; onCreated
         {kind === "percentage" && (
           <ShareField label={w.percentage} value={percentage} onInput={setPercentage} isRequired />
         )}
-        {kind === "some" && <p class="help">{w.someHelp}</p>}
+        {kind === "some" && <p class="help">{w.targetedHelp}</p>}
       </div>
       <Field label={w.tags} value={tags} onInput={setTags} help={w.tagsHelp} />
       {failure && failure.attr !== "key" && (

@@ -70,7 +70,7 @@ export function Views({ query, onClose }: { query: Record<string, string>; onClo
       isDisabled={text === "" || form.values.name.trim() === ""}
       onClose={onClose}
     >
-      <Content of={teams} rows={2}>
+      <Content resource={teams} rows={2}>
         {(shared) => (
           <ul class="plain-list" aria-label={w.title}>
             {[

@@ -104,7 +104,7 @@ export function Backups({ onDone }: { onDone: () => void }) {
           />
         </div>
       )}
-      <Content of={list} rows={3}>
+      <Content resource={list} rows={3}>
         {({ destination, results, next_at: next }) => (
           <>
             <p class="help">

@@ -20,7 +20,7 @@ export function formatProgress({ state, received_bytes: received, progress }: Im
     ...(state === "running" && total ? [percent(bytes / total)] : []),
     w.records(records),
     ...(state === "running" ? [w.rate(number(rate))] : []),
-    ...(state === "running" && left !== null ? [w.left(duration(left))] : []),
+    ...(state === "running" && left !== null ? [w.timeLeft(duration(left))] : []),
     w.rejected(number(progress.rejected)),
   ].join(" · ");
 }

@@ -29,7 +29,7 @@ export function ImportRejects({ name, path }: { name: string; path: string }) {
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>{w.rejectedRows}</summary>
       {isOpen && (
-        <Content of={rejects} rows={3}>
+        <Content resource={rejects} rows={3}>
           {(shown) => (
             <div class="import-preview">
               <FigureFrame

@@ -52,7 +52,7 @@ export function ImportSummaryView({ summary, isOpen = false }: { summary: Import
       .map(([name, records]) => `${name}: ${number(records)}`);
   return (
     <details open={isOpen}>
-      <summary>{summary.dry_run ? w.drySummary : w.summary}</summary>
+      <summary>{summary.dry_run ? w.dryRunSummary : w.summary}</summary>
       <dl class="properties">
         {counts.map((name) => row(name, [number(summary[name])]))}
         {rareCounts.map((name) => row(name, summary[name] > 0 ? [number(summary[name])] : []))}

@@ -50,7 +50,7 @@ export function Imports({ onDone }: { onDone: () => void }) {
         </Button>
       </div>
       <ResourceList
-        of={list}
+        resource={list}
         rows={2}
         empty={
           <Empty title={w.empty} icon="download" command="flagkeep import FILE">
@@ -93,14 +93,14 @@ export function Imports({ onDone }: { onDone: () => void }) {
                         )
                       }
                     >
-                      {run.dry_run ? w.load : w.goOn}
+                      {run.dry_run ? w.load : w.resume}
                     </Button>
                   )}
                 {run.origin === "upload" && (
                   <Button
                     kind="quiet"
                     icon="trash"
-                    label={`${w.forget} ${run.name}`}
+                    label={`${w.remove} ${run.name}`}
                     onClick={() => void act(request(importPath(run), { method: "DELETE" }))}
                   />
                 )}

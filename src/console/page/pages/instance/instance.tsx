@@ -56,10 +56,10 @@ export function Instance() {
         current={tab}
         onChoose={(next) => set({ tab: next === "health" ? undefined : next }, true)}
       />
-      {tab === "health" && <Content of={status}>{(found) => <HealthTab status={found} />}</Content>}
+      {tab === "health" && <Content resource={status}>{(found) => <HealthTab status={found} />}</Content>}
       {tab === "backups" && <Backups onDone={status.reload} />}
       {tab === "imports" && <Imports onDone={status.reload} />}
-      {tab === "storage" && <Content of={status}>{(found) => <StorageTab status={found} />}</Content>}
+      {tab === "storage" && <Content resource={status}>{(found) => <StorageTab status={found} />}</Content>}
       {tab === "checks" && (
         <>
           <Doctor />

@@ -34,7 +34,7 @@ export function Course({
     refreshMs,
   );
   return (
-    <Panel of={course} rows={6}>
+    <Panel resource={course} rows={6}>
       {(data) => <CourseChart course={data} figure={figure} marks={marks} />}
     </Panel>
   );
@@ -67,7 +67,7 @@ export function CourseChart({
     <section class="overview-course" aria-label={name}>
       <Chart
         label={name}
-        summary={w.courseSummary(names[0]!, names.at(-1)!)}
+        summary={w.chartSummary(names[0]!, names.at(-1)!)}
         names={names}
         series={[{ name, values: getValues(results) }, ...(earlier ? [earlier] : [])]}
         isLastUnfinished

@@ -17,7 +17,7 @@ export function FlagChanges({ changes }: { changes: Resource<ActivityEntry[]> })
       <div class="panel-head">
         <h2>{w.flagChanges}</h2>
       </div>
-      <Panel of={changes} rows={2}>
+      <Panel resource={changes} rows={2}>
         {(entries) =>
           entries.length === 0 ? (
             <p class="muted">{w.noChanges}</p>

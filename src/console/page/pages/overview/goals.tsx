@@ -48,7 +48,7 @@ export function Goals({
           {w.editGoals}
         </Button>
       </div>
-      <Panel of={goals} rows={2}>
+      <Panel resource={goals} rows={2}>
         {(rows) =>
           rows.length === 0 ? (
             <p class="muted">{w.noGoals}</p>
@@ -128,7 +128,7 @@ function EditGoals({ onClose }: { onClose: () => void }) {
   const isEvent = form.values.kind === "event";
   return (
     <FormDialog title={w.editGoals} form={form} action={w.addGoal} onClose={onClose}>
-      <Content of={stored} rows={2}>
+      <Content resource={stored} rows={2}>
         {(goals) => (
           <ul class="plain-list">
             {goals.map((goal) => (

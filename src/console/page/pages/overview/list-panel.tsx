@@ -68,7 +68,9 @@ function ShortList({ name, view, resourceKey, onFilter }: ListProps & { name: Li
     (signal) => readList(view, name, shownRows, signal),
     refreshMs,
   );
-  return <Panel of={list}>{(found) => <ListTable name={name} list={found} onFilter={onFilter} />}</Panel>;
+  return (
+    <Panel resource={list}>{(found) => <ListTable name={name} list={found} onFilter={onFilter} />}</Panel>
+  );
 }
 
 export function ListTable({
@@ -151,7 +153,7 @@ function Details({
           {w.csv}
         </Button>
       </div>
-      <Panel of={list}>
+      <Panel resource={list}>
         {(found) => (
           <ListTable
             name={name}

@@ -93,7 +93,7 @@ export function Overview() {
         <NothingYet />
       ) : (
         <>
-          <Panel of={figures} rows={1}>
+          <Panel resource={figures} rows={1}>
             {(data) => (
               <FigureCards
                 figures={data}

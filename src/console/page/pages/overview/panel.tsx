@@ -8,11 +8,11 @@ import { messages } from "../../messages/index.ts";
 
 /** Data that was read before stays while the server cannot be reached; the bar above the page shows its age. */
 export function Panel<Data>({
-  of: { data, failure, reload },
+  resource: { data, failure, reload },
   rows = 5,
   children,
 }: {
-  of: Resource<Data>;
+  resource: Resource<Data>;
   rows?: number;
   children: (data: Data) => ComponentChildren;
 }) {

@@ -124,15 +124,15 @@ export function CohortEditor({
               <div class="stack">
                 <h2>{w.conditions}</h2>
                 <p class="help">{w.conditionsHelp}</p>
-                {groups.map((conditions, place) => (
-                  <section key={place} class="stack tight" aria-label={w.group(place)}>
-                    <h3>{place === 0 ? w.group(place) : `${w.or} · ${w.group(place)}`}</h3>
+                {groups.map((conditions, position) => (
+                  <section key={position} class="stack tight" aria-label={w.group(position)}>
+                    <h3>{position === 0 ? w.group(position) : `${w.or} · ${w.group(position)}`}</h3>
                     <Conditions
                       conditions={conditions}
                       kinds={["person", "cohort"]}
                       isShowingProblems
                       onChange={(changed) =>
-                        setGroups(groups.map((other, index) => (index === place ? changed : other)))
+                        setGroups(groups.map((other, index) => (index === position ? changed : other)))
                       }
                     />
                   </section>

@@ -71,7 +71,7 @@ export function CohortPage() {
       {isNew ? (
         <CohortEditor key="new" onSaved={(created) => go(`cohorts/${created.id}`)} />
       ) : (
-        <Content of={cohort}>
+        <Content resource={cohort}>
           {(data) => (
             <>
               <p>
@@ -84,7 +84,7 @@ export function CohortPage() {
               <UsedBy uses={uses} />
               <UsedByInsights id={data.id} />
               <Proposals
-                of={{ cohort_id: data.id }}
+                target={{ cohort_id: data.id }}
                 version={JSON.stringify(data)}
                 round={proposed}
                 disabledReason={false}
@@ -233,7 +233,7 @@ function Members({ id, version }: { id: number; version: string }) {
   );
   return (
     <section class="stack">
-      <Content of={members}>
+      <Content resource={members}>
         {({ results, next }) =>
           results.length === 0 ? (
             <Empty title={w.noMembers} icon="persons" />

@@ -124,7 +124,7 @@ export function Cohorts() {
         />
       </div>
       <Waiting round={0} />
-      <Content of={list}>
+      <Content resource={list}>
         {({ results }) =>
           results.length === 0 ? (
             <Empty

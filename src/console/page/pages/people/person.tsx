@@ -35,7 +35,7 @@ export function PersonPage() {
   const name = found ? found.name || found.distinct_ids[0] || found.uuid : messages.frame.pages.persons;
   return (
     <Page title={name}>
-      <Content of={person}>
+      <Content resource={person}>
         {(data) => (
           <>
             <p class="row">
@@ -205,7 +205,7 @@ function FlagsTab({ person }: { person: Person }) {
     },
   ];
   return (
-    <Content of={flags}>
+    <Content resource={flags}>
       {(data) => {
         const all = Object.entries(data);
         if (all.length === 0) return <Empty title={w.noFlags} icon="flag" />;

@@ -87,7 +87,7 @@ WHERE e.timestamp >= now() - INTERVAL ${recentDays} DAY AND e.person_id IN (${id
 
 function LastSeen({ recent }: { recent: Recent }) {
   return recent.last === undefined ? (
-    <span class="muted">{w.notLately}</span>
+    <span class="muted">{w.overMonthAgo}</span>
   ) : (
     <RelativeTime at={toUtc(recent.last)} />
   );
@@ -240,7 +240,7 @@ export function Persons() {
             <SearchField label={w.search} value={text} onInput={setText} />
             <ColumnChooser chosen={chosen} suggestions={names} />
           </div>
-          <Content of={persons} rows={10}>
+          <Content resource={persons} rows={10}>
             {({ results, next }) =>
               results.length === 0 ? (
                 query.search || query.cohort ? (
@@ -261,7 +261,7 @@ export function Persons() {
           </Content>
         </>
       ) : (
-        <Content of={groups} rows={10}>
+        <Content resource={groups} rows={10}>
           {({ results, next }) =>
             results.length === 0 ? (
               <Empty title={w.noGroups} icon="persons" />

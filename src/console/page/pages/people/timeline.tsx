@@ -16,7 +16,7 @@ export function Timeline({ events }: { events: Resource<{ results: StoredEvent[]
   const [opened, setOpened] = useState<StoredEvent>();
   return (
     <>
-      <Content of={events}>
+      <Content resource={events}>
         {({ results }) =>
           results.length === 0 ? (
             <Empty title={messages.live.noStored} icon="live" />

@@ -100,9 +100,9 @@ function Sessions() {
     <section class="card stack">
       <div class="row apart">
         <h2>{w.sessions}</h2>
-        <Button onClick={() => end("/api/sessions/")}>{w.endOthers}</Button>
+        <Button onClick={() => end("/api/sessions/")}>{w.endOtherSessions}</Button>
       </div>
-      <Content of={sessions} rows={2}>
+      <Content resource={sessions} rows={2}>
         {(found) => (
           <ul class="lines">
             {found.map((session) => (

@@ -68,13 +68,13 @@ export function PersonalKeys() {
       </div>
       <p class="help">{w.keysHelp}</p>
       <ResourceList
-        of={keys}
+        resource={keys}
         rows={2}
         empty={<Empty title={w.keysEmpty} icon="key" command="flagkeep keys create" />}
       >
         {(key) => (
           <li key={key.id} class="row apart">
-            <KeyFacts of={key} />
+            <KeyFacts item={key} />
             <span class="row">
               <Button onClick={() => setRequested({ key, isRoll: true })}>{w.roll}</Button>
               <Button kind="danger" onClick={() => setRequested({ key, isRoll: false })}>
@@ -110,7 +110,7 @@ export function PersonalKeys() {
   );
 }
 
-function KeyFacts({ of: key }: { of: Key }) {
+function KeyFacts({ item: key }: { item: Key }) {
   return (
     <span>
       <b>{key.label}</b> <code>{key.mask_value}</code>{" "}
@@ -133,10 +133,10 @@ export function MemberKeys({ uuid, name, onClose }: { uuid: string; name: string
   const [revoked, setRevoked] = useState<Key>();
   return (
     <Dialog title={w.keysOf(name)} size="large" onClose={onClose}>
-      <ResourceList of={keys} rows={2} empty={<p class="muted">{w.keysEmpty}</p>}>
+      <ResourceList resource={keys} rows={2} empty={<p class="muted">{w.keysEmpty}</p>}>
         {(key) => (
           <li key={key.id} class="row apart">
-            <KeyFacts of={key} />
+            <KeyFacts item={key} />
             <Button kind="danger" onClick={() => setRevoked(key)}>
               {w.revoke}
             </Button>
@@ -178,7 +178,7 @@ function NewKey({ onClose, onCreated }: { onClose: () => void; onCreated: (key: 
     <FormDialog
       title={w.newKey}
       form={form}
-      action={w.makeKey}
+      action={w.createKey}
       disabledReason={scopes.length === 0 && w.noScopes}
       onClose={onClose}
     >

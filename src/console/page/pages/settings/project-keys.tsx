@@ -96,11 +96,11 @@ export function ProjectKey({
       <div class="row">
         {former ? (
           <Button
-            label={`${w.endOldKey}: ${title}`}
+            label={`${w.revokeOldKey}: ${title}`}
             disabledReason={disabledReason}
             onClick={() => setRequested("end")}
           >
-            {w.endOldKey}
+            {w.revokeOldKey}
           </Button>
         ) : (
           <Button disabledReason={disabledReason} onClick={() => setRequested("rotate")}>
@@ -121,9 +121,9 @@ export function ProjectKey({
       )}
       {requested === "end" && (
         <ConfirmDialog
-          title={`${w.endOldKey}: ${title}`}
-          text={w.endOldKeyText}
-          action={w.endOldKey}
+          title={`${w.revokeOldKey}: ${title}`}
+          text={w.revokeOldKeyText}
+          action={w.revokeOldKey}
           onClose={close}
           onYes={() => void change(names.endPath, undefined, w.oldKeyEnded)}
         />

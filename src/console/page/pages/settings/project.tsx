@@ -43,7 +43,7 @@ function OfProject({ children }: { children: (props: PartProps) => ComponentChil
   const found = useResource<Project>(`project ${project.value?.id}`, (signal) =>
     request(inProject(""), { signal }),
   );
-  return <Content of={found}>{(stored) => children({ stored, resource: found })}</Content>;
+  return <Content resource={found}>{(stored) => children({ stored, resource: found })}</Content>;
 }
 
 /** Applies a request that responds with the project, and reports the result. */
@@ -252,7 +252,7 @@ function General({ stored, resource }: PartProps) {
           }
           actions={
             <Button kind="main" type="submit">
-              {w.makeProject}
+              {w.createProject}
             </Button>
           }
         >

@@ -32,7 +32,7 @@ export function RoleSettings() {
       <h2>{w.roles}</h2>
       <p class="help">{w.rolesHelp}</p>
       <ResourceList
-        of={roles}
+        resource={roles}
         rows={2}
         empty={<Empty title={w.rolesEmpty} icon="persons" command="flagkeep roles create NAME" />}
       >

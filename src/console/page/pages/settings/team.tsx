@@ -58,7 +58,7 @@ export function TeamSettings() {
           </Button>
         </div>
         {disabledReason && <p class="help">{disabledReason}</p>}
-        <Content of={members} rows={3}>
+        <Content resource={members} rows={3}>
           {({ results }) => (
             <ul class="lines">
               {results.map((member) => (
@@ -82,7 +82,7 @@ export function TeamSettings() {
                       {w.memberKeys}
                     </Button>
                     <Button disabledReason={disabledReason} onClick={() => makeLink(member)}>
-                      {w.makeLink}
+                      {w.createLink}
                     </Button>
                     <Button
                       disabledReason={disabledReason}

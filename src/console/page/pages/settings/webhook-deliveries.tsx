@@ -23,7 +23,7 @@ export function WebhookDeliveries({ id, name, onClose }: { id: number; name: str
   );
   return (
     <Dialog title={w.deliveriesOf(name)} size="large" onClose={onClose}>
-      <ResourceList of={found} rows={4} empty={<p>{w.noDeliveries}</p>}>
+      <ResourceList resource={found} rows={4} empty={<p>{w.noDeliveries}</p>}>
         {(delivery) => (
           <li key={delivery.id} class="stack tight">
             <div class="row apart">

@@ -52,7 +52,7 @@ export function WebhookSettings() {
       </div>
       <p class="help">{disabledReason || w.help}</p>
       <ResourceList
-        of={hooks}
+        resource={hooks}
         rows={2}
         empty={<Empty title={w.empty} icon="live" command="flagkeep webhooks create --webhook-url URL" />}
       >

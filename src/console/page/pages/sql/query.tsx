@@ -91,7 +91,7 @@ export function SqlQuery({ first, onText }: { first: string; onText: (text: stri
     setText(text === "" ? `SELECT ${name} FROM events LIMIT 100` : `${text} ${name}`);
   /** All rows, including those beyond the table's limit. */
   const exportAs = (form: FileForm) => downloadRows(past[0] ?? text, form, "answer");
-  const place = failure && getLocation(text, failure.detail);
+  const position = failure && getLocation(text, failure.detail);
   const repaired = failure && repair(text, failure.detail);
   const isChart = query.form === "chart";
   return (
@@ -164,9 +164,9 @@ export function SqlQuery({ first, onText }: { first: string; onText: (text: stri
                   <b>{w.failed}</b>
                   <pre class="wrap">{failure.detail}</pre>
                 </span>
-                {place && (
-                  <Button onClick={() => setGiven({ text, cursor: place.index })}>
-                    {w.place(place.line, place.column)}
+                {position && (
+                  <Button onClick={() => setGiven({ text, cursor: position.index })}>
+                    {w.position(position.line, position.column)}
                   </Button>
                 )}
                 {repaired && (
@@ -176,7 +176,7 @@ export function SqlQuery({ first, onText }: { first: string; onText: (text: stri
                       void run(repaired);
                     }}
                   >
-                    {w.fixIt}
+                    {w.applyFix}
                   </Button>
                 )}
               </div>

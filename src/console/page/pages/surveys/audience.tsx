@@ -189,19 +189,19 @@ function EventFields({
   return (
     <fieldset class="editor-fields">
       <legend>{w.events}</legend>
-      {values.map((event, place) => (
-        <div key={place} class="row bottom">
+      {values.map((event, position) => (
+        <div key={position} class="row bottom">
           <EventField
-            label={w.event(place + 1)}
+            label={w.event(position + 1)}
             value={event.name}
             isRequired
-            onInput={(name) => put(values.with(place, { ...event, name }))}
+            onInput={(name) => put(values.with(position, { ...event, name }))}
           />
           <Button
             kind="quiet"
             icon="trash"
-            label={w.removeEvent(place + 1)}
-            onClick={() => put(values.toSpliced(place, 1))}
+            label={w.removeEvent(position + 1)}
+            onClick={() => put(values.toSpliced(position, 1))}
           />
         </div>
       ))}

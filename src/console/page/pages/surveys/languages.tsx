@@ -113,12 +113,12 @@ export function QuestionTranslation({
           />
         ) : null,
       )}
-      {choices.map((choice, place) =>
+      {choices.map((choice, position) =>
         choice.trim() === "" ? null : (
           <Field
-            key={place}
-            label={w.choice(place + 1)}
-            value={translated[place] ?? ""}
+            key={position}
+            label={w.choice(position + 1)}
+            value={translated[position] ?? ""}
             placeholder={choice}
             onInput={(text) =>
               onChange(
@@ -126,7 +126,7 @@ export function QuestionTranslation({
                   question,
                   language,
                   "choices",
-                  choices.map((_, index) => (index === place ? text : (translated[index] ?? ""))),
+                  choices.map((_, index) => (index === position ? text : (translated[index] ?? ""))),
                 ),
               )
             }

@@ -50,10 +50,10 @@ export function SurveyPreview({ draft }: { draft: SurveyDraft }) {
         value={String(shown)}
         choices={[
           ...(hasIntro ? [[String(introPage), w.introScreen] as const] : []),
-          ...questions.map((_, place) => [String(place), w.question(place + 1)] as const),
+          ...questions.map((_, position) => [String(position), w.question(position + 1)] as const),
           ...(hasThanks ? [[String(questions.length), w.thanksScreen] as const] : []),
         ]}
-        onChange={(place) => setPage(Number(place))}
+        onChange={(position) => setPage(Number(position))}
       />
       <iframe
         ref={frame}

@@ -20,13 +20,13 @@ const next = "next_question";
 
 export interface QuestionFormProps {
   question: Question;
-  place: number;
+  position: number;
   count: number;
   error: string | undefined;
   onChange: (question: Question) => void;
 }
 
-export function QuestionForm({ question, place, count, error, onChange }: QuestionFormProps) {
+export function QuestionForm({ question, position, count, error, onChange }: QuestionFormProps) {
   const { type } = question;
   const set = (changed: Partial<Question>) => onChange({ ...question, ...changed });
   const isChoice = type === "single_choice" || type === "multiple_choice";
@@ -103,7 +103,7 @@ export function QuestionForm({ question, place, count, error, onChange }: Questi
         isOn={question.optional ?? false}
         onChange={(optional) => set({ optional })}
       />
-      <BranchingFields question={question} place={place} count={count} set={set} />
+      <BranchingFields question={question} position={position} count={count} set={set} />
     </>
   );
 }
@@ -147,14 +147,19 @@ function RatingFields({ question, set }: PartProps) {
 const getName = (target: number | string | undefined) => (target === undefined ? next : String(target));
 const getTarget = (name: string) => (name === next || name === end ? name : Number(name));
 
-function BranchingFields({ question, place, count, set }: PartProps & { place: number; count: number }) {
+function BranchingFields({
+  question,
+  position,
+  count,
+  set,
+}: PartProps & { position: number; count: number }) {
   const { branching, choices } = question;
   const answers = getAnswers(question);
   const isByAnswer = branching?.type === "response_based";
   const targets = [
     [next, w.branches.next_question] as const,
     ...Array.from({ length: count }, (_, index) => [String(index), w.toQuestion(index + 1)] as const).filter(
-      (_, index) => index !== place,
+      (_, index) => index !== position,
     ),
     [end, w.branches.end] as const,
   ];

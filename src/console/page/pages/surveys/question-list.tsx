@@ -19,10 +19,10 @@ interface Drag {
 }
 
 /** Place at which a question is shown while another one is dragged. */
-function getShownPlace(place: number, { from, to }: Drag): number {
-  if (place === from) return to;
-  if (from < place && place <= to) return place - 1;
-  return to <= place && place < from ? place + 1 : place;
+function getShownPlace(position: number, { from, to }: Drag): number {
+  if (position === from) return to;
+  if (from < position && position <= to) return position - 1;
+  return to <= position && position < from ? position + 1 : position;
 }
 
 export function QuestionList({
@@ -79,12 +79,12 @@ export function QuestionList({
     grip?.scrollIntoView({ block: "nearest", behavior: "instant" });
   });
 
-  const put = (place: number, changed: Question) =>
-    onChange(questions.map((question, index) => (index === place ? changed : question)));
-  const keepFocus = (place: number) => {
+  const put = (position: number, changed: Question) =>
+    onChange(questions.map((question, index) => (index === position ? changed : question)));
+  const keepFocus = (position: number) => {
     const focused = document.activeElement;
     moved.current = {
-      id: questions[place]!.id,
+      id: questions[position]!.id,
       focused: focused instanceof HTMLElement && list.current?.contains(focused) ? focused : undefined,
     };
   };
@@ -123,73 +123,73 @@ export function QuestionList({
       },
     });
   };
-  const byKey = (event: KeyboardEvent, place: number) => {
-    const to = place + (event.key === "ArrowUp" ? -1 : event.key === "ArrowDown" ? 1 : 0);
-    if (to === place) return;
+  const byKey = (event: KeyboardEvent, position: number) => {
+    const to = position + (event.key === "ArrowUp" ? -1 : event.key === "ArrowDown" ? 1 : 0);
+    if (to === position) return;
     event.preventDefault();
-    move(place, to);
+    move(position, to);
   };
 
   return (
     <div ref={list} class={isDragging ? "question-list dragging" : "question-list"}>
-      {questions.map((question, place) => (
+      {questions.map((question, position) => (
         <fieldset
-          key={question.id ?? place}
-          class={drag?.from === place ? "card stack dragged" : "card stack"}
-          style={{ order: drag ? getShownPlace(place, drag) : place }}
+          key={question.id ?? position}
+          class={drag?.from === position ? "card stack dragged" : "card stack"}
+          style={{ order: drag ? getShownPlace(position, drag) : position }}
         >
-          <legend class="unseen">{w.question(place + 1)}</legend>
+          <legend class="unseen">{w.question(position + 1)}</legend>
           <div class="question-head">
             <button
               type="button"
               class="button quiet only-icon question-grip"
-              aria-label={w.dragQuestion(place + 1)}
+              aria-label={w.dragQuestion(position + 1)}
               title={w.dragHelp}
-              onPointerDown={(event) => startDrag(event, place)}
-              onKeyDown={(event) => byKey(event, place)}
+              onPointerDown={(event) => startDrag(event, position)}
+              onKeyDown={(event) => byKey(event, position)}
             >
               <Icon name="grip" />
             </button>
-            <h3>{w.question(place + 1)}</h3>
+            <h3>{w.question(position + 1)}</h3>
             <span class="excerpt muted">{question.question}</span>
             <span class="question-buttons">
               <Button
                 kind="quiet"
                 icon="up"
-                label={w.moveUp(place + 1)}
-                isDisabled={place === 0}
-                onClick={() => move(place, place - 1)}
+                label={w.moveUp(position + 1)}
+                isDisabled={position === 0}
+                onClick={() => move(position, position - 1)}
               />
               <Button
                 kind="quiet"
                 icon="down"
-                label={w.moveDown(place + 1)}
-                isDisabled={place === count - 1}
-                onClick={() => move(place, place + 1)}
+                label={w.moveDown(position + 1)}
+                isDisabled={position === count - 1}
+                onClick={() => move(position, position + 1)}
               />
               <Button
                 kind="quiet"
                 icon="trash"
-                label={w.removeQuestion(place + 1)}
+                label={w.removeQuestion(position + 1)}
                 isDisabled={count === 1}
-                onClick={() => onChange(removeQuestion(questions, place))}
+                onClick={() => onChange(removeQuestion(questions, position))}
               />
             </span>
           </div>
           {language === original ? (
             <QuestionForm
               question={question}
-              place={place}
+              position={position}
               count={count}
-              error={getError(`questions.${place}.question`)}
-              onChange={(changed) => put(place, changed)}
+              error={getError(`questions.${position}.question`)}
+              onChange={(changed) => put(position, changed)}
             />
           ) : (
             <QuestionTranslation
               question={question}
               language={language}
-              errorOf={(member) => getError(`questions.${place}.translations.${language}.${member}`)}
-              onChange={(changed) => put(place, changed)}
+              errorOf={(member) => getError(`questions.${position}.translations.${language}.${member}`)}
+              onChange={(changed) => put(position, changed)}
             />
           )}
         </fieldset>

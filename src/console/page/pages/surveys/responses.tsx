@@ -38,7 +38,7 @@ export function SurveyResponses({ survey }: { survey: Survey }) {
           {w.exportCsv}
         </Button>
       </div>
-      <Content of={responses}>
+      <Content resource={responses}>
         {({ results, count }) =>
           results.length === 0 ? (
             <Empty title={w.noResponses} icon="chart" />
@@ -59,8 +59,8 @@ export function SurveyResponses({ survey }: { survey: Survey }) {
                     </tr>
                   </thead>
                   <tbody>
-                    {results.map((response, place) => (
-                      <Row key={response.submission_id ?? place} of={response} />
+                    {results.map((response, position) => (
+                      <Row key={response.submission_id ?? position} response={response} />
                     ))}
                   </tbody>
                 </table>
@@ -73,7 +73,11 @@ export function SurveyResponses({ survey }: { survey: Survey }) {
   );
 }
 
-function Row({ of: { distinct_id: distinctId, timestamp, completed, answers } }: { of: SurveyResponse }) {
+function Row({
+  response: { distinct_id: distinctId, timestamp, completed, answers },
+}: {
+  response: SurveyResponse;
+}) {
   return (
     <tr>
       <td>

@@ -18,7 +18,7 @@ export function SurveyResults({ id }: { id: string }) {
     request(surveyPath(id, "stats/"), { signal }),
   );
   return (
-    <Content of={stats}>
+    <Content resource={stats}>
       {({ stats: counts, rates, questions }) => (
         <>
           <section class="card stack">
@@ -33,7 +33,7 @@ export function SurveyResults({ id }: { id: string }) {
             </p>
           </section>
           {questions.map((question) => (
-            <QuestionCard key={question.id} of={question} />
+            <QuestionCard key={question.id} result={question} />
           ))}
         </>
       )}
@@ -42,9 +42,9 @@ export function SurveyResults({ id }: { id: string }) {
 }
 
 function QuestionCard({
-  of: { index, question, answered, mean, nps, distribution, weeks },
+  result: { index, question, answered, mean, nps, distribution, weeks },
 }: {
-  of: QuestionResult;
+  result: QuestionResult;
 }) {
   const facts = [
     w.answered(answered),
@@ -72,12 +72,12 @@ function QuestionCard({
           series={[{ name: question, values: distribution.map(({ count }) => count) }]}
         />
       )}
-      {weeks.length > 1 && <Weeks of={weeks} isScore={nps !== null} />}
+      {weeks.length > 1 && <Weeks weeks={weeks} isScore={nps !== null} />}
     </section>
   );
 }
 
-function Weeks({ of: weeks, isScore }: { of: QuestionResult["weeks"]; isScore: boolean }) {
+function Weeks({ weeks, isScore }: { weeks: QuestionResult["weeks"]; isScore: boolean }) {
   const answered = weeks.filter(({ mean }) => mean !== null);
   const bounds = [
     { name: w.scoreFrom, sameAs: 0, values: answered.map(({ nps }) => nps?.interval[0] ?? 0) },

@@ -93,11 +93,11 @@ export function SurveyPage() {
         )
       }
     >
-      <Content of={survey}>
+      <Content resource={survey}>
         {(data) => (
           <>
             <p>
-              <SurveyBadge of={data} />
+              <SurveyBadge survey={data} />
             </p>
             <Tabs
               label={data.name}

@@ -19,8 +19,10 @@ const w = lazyMessages.surveys;
 const listMax = 500;
 const tones = { draft: "plain", running: "good", completed: "plain" } as const;
 
-export function SurveyBadge({ of }: { of: Survey }) {
-  return <Badge tone={tones[of.status]}>{of.archived ? w.archived : w.statuses[of.status]}</Badge>;
+export function SurveyBadge({ survey }: { survey: Survey }) {
+  return (
+    <Badge tone={tones[survey.status]}>{survey.archived ? w.archived : w.statuses[survey.status]}</Badge>
+  );
 }
 
 const getColumns = (counts: Record<string, number> | undefined): Column<Survey>[] => [
@@ -35,7 +37,7 @@ const getColumns = (counts: Record<string, number> | undefined): Column<Survey>[
       </>
     ),
   },
-  { id: "status", title: w.columns.status, width: "7rem", cell: (survey) => <SurveyBadge of={survey} /> },
+  { id: "status", title: w.columns.status, width: "7rem", cell: (survey) => <SurveyBadge survey={survey} /> },
   {
     id: "sent",
     title: w.columns.sent,
@@ -98,7 +100,7 @@ export function Surveys() {
           onChange={(chosen) => set({ status: chosen || undefined })}
         />
       </div>
-      <Content of={list}>
+      <Content resource={list}>
         {({ results }) => {
           const shown = results.filter(isShown);
           return shown.length > 0 ? (
