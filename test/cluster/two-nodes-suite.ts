@@ -303,6 +303,11 @@ export function twoNodes(layout: "replica" | "rows", loading: "single" | "partit
       ];
     };
     await until(async () => (await flags(other))[1], "the flag is known");
+    const ready = async (node: ServerProcess, role: string) =>
+      (await fetch(`${node.url}/_readiness?role=${role}`)).status;
+    // Nodes listen before their engine has started, which needs PostgreSQL.
+    for (const node of [one, other])
+      await until(async () => (await ready(node, "query")) === 200, "the engine has started");
     await cluster.postgres.kill();
     const expectAway = async (node: ServerProcess) => {
       const rejected = await node.batch([event("refused")]);
@@ -320,8 +325,7 @@ export function twoNodes(layout: "replica" | "rows", loading: "single" | "partit
         body: { query: { kind: "TrendsQuery", series } },
       });
       expect(query.status).toBe(200);
-      const ready = async (role: string) => (await fetch(`${node.url}/_readiness?role=${role}`)).status;
-      expect([await ready("flags"), await ready("capture")]).toEqual([200, 503]);
+      expect([await ready(node, "flags"), await ready(node, "capture")]).toEqual([200, 503]);
       const status = (await (await node.api("/api/instance/status/")).json()) as {
         shared: { trouble: string };
       };
