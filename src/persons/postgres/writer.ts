@@ -85,7 +85,10 @@ export async function writePersonRows(t: Transaction, state: RowState): Promise<
   });
 }
 
-/** Writes the rest: requests of other nodes may change the same rows. */
+/**
+ * Writes the rest under the store's lock: requests of other nodes may change the same rows, and readers of changes rely
+ * on numbers in the order of commits.
+ */
 export async function writeOtherRows(t: Transaction, state: RowState): Promise<void> {
   const { people, groups, personlessIds } = state;
   await writeFolds(t, people);
