@@ -139,6 +139,9 @@ describe.skipIf(chromiumPath === undefined)("surveys", () => {
     await page.getByRole("link", { name: "Surveys", exact: true }).first().click();
     await page.getByRole("link", { name: "New survey" }).click();
     expect(await question.inputValue()).toBe("Typed for a long time");
+    await page.reload();
+    await question.waitFor();
+    expect(await question.inputValue()).toBe("Typed for a long time");
     await page.getByText("Unsaved changes").waitFor();
     await page.getByRole("button", { name: "Discard" }).click();
     expect(await question.inputValue()).toBe("");

@@ -1,7 +1,7 @@
 /** Forms that submit themselves and report the result: in a page, and in a dialog. */
 
 import type { ComponentChildren } from "preact";
-import { type FormState, useForm } from "../lib/form.ts";
+import { type FormState, type UnsavedFields, useForm } from "../lib/form.ts";
 import { messages } from "../messages/index.ts";
 import { Dialog } from "./dialog.tsx";
 import { Button } from "./primitives.tsx";
@@ -15,10 +15,11 @@ function FormError({ message }: { message: string | undefined }) {
   );
 }
 
-/** A form of a page. Its fields keep their own values. */
+/** A form of a page. Its fields keep their own values, preferably in `unsaved`. */
 export function Form({
   children,
   onSend,
+  unsaved,
   action = messages.settings.save,
   done = messages.settings.saved,
   disabledReason,
@@ -26,12 +27,16 @@ export function Form({
   children: ComponentChildren | ((getError: (field: string) => string | undefined) => ComponentChildren);
   /** Resolves with false if nothing was done. */
   onSend: () => Promise<unknown>;
+  /** The fields, if their unsaved changes outlive the page. */
+  unsaved?: UnsavedFields;
   action?: string;
   done?: string;
   disabledReason?: string | false | undefined;
 }) {
   const form = useForm({}, async () => {
-    if ((await onSend()) !== false) toast(done);
+    if ((await onSend()) === false) return;
+    unsaved?.clear();
+    toast(done);
   });
   const fields = typeof children === "function" ? children(form.errorOf) : children;
   return (
@@ -49,6 +54,14 @@ export function Form({
           {action}
         </Button>
         {disabledReason && <span class="help">{disabledReason}</span>}
+        {unsaved !== undefined && unsaved.count > 0 && (
+          <>
+            <span class="muted">{messages.flag.unsaved(unsaved.count)}</span>
+            <Button kind="quiet" onClick={unsaved.clear}>
+              {messages.flag.discard}
+            </Button>
+          </>
+        )}
       </div>
     </form>
   );

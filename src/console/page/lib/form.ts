@@ -1,7 +1,10 @@
-/** State of a form: its values, its submission, and the server's error. */
+/** State of a form: its values, its unsaved changes, its submission, and the server's error. */
 
-import { useRef, useState } from "preact/hooks";
+import { signal } from "@preact/signals";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { type ApiError, toApiError } from "./api.ts";
+import { project } from "./session.ts";
+import { readUnsaved, writeUnsaved } from "./unsaved-drafts.ts";
 
 type NamesOf<Values, Kind> = {
   [Name in keyof Values]: Values[Name] extends Kind ? Name : never;
@@ -95,5 +98,58 @@ export function useForm<Values extends object>(
     errorOf: getError,
     submit: () => run(() => send(values)),
     run,
+  };
+}
+
+export interface UnsavedFields {
+  /** Value and setter of a field, as of `useState`; the value is the stored one until it is changed. */
+  field: <Value>(name: string, stored: Value) => [value: Value, set: (value: Value) => void];
+  /** Number of changed fields. */
+  count: number;
+  /** After saving or on Cancel; fields that changed since this render stay. */
+  clear: () => void;
+}
+
+/** Counts changes of unsaved fields, which are rendered wherever they are. */
+const changesCount = signal(0);
+
+const haveSameKind = (one: unknown, other: unknown) =>
+  typeof one === typeof other && Array.isArray(one) === Array.isArray(other);
+
+/**
+ * Fields whose unsaved changes outlive the page. Not for passwords, secret keys and files.
+ * @param form its name, unique at its address
+ */
+export function useUnsavedFields(form: string): UnsavedFields {
+  const key = `${form} ${project.value?.id} ${location.pathname}`;
+  void changesCount.value;
+  const read = () => readUnsaved<Record<string, unknown>>(key) ?? {};
+  const write = (changes: Record<string, unknown>) => {
+    writeUnsaved(key, Object.keys(changes).length > 0 ? changes : undefined);
+    changesCount.value++;
+  };
+  const changes = read();
+  const without = (isDropped: (name: string, value: unknown) => boolean) =>
+    write(Object.fromEntries(Object.entries(read()).filter(([name, value]) => !isDropped(name, value))));
+  const storedMeanwhile: string[] = [];
+  useEffect(() => {
+    if (storedMeanwhile.length > 0) without((name) => storedMeanwhile.includes(name));
+  });
+  return {
+    field: <Value>(name: string, stored: Value) => {
+      const isStored = (value: unknown) => JSON.stringify(value) === JSON.stringify(stored);
+      if (name in changes && isStored(changes[name])) storedMeanwhile.push(name);
+      // JSON has no NaN, and a former version of the page may have kept something else.
+      const value = haveSameKind(changes[name], stored) ? (changes[name] as Value) : stored;
+      return [
+        value,
+        (next) => {
+          if (isStored(next)) without((changed) => changed === name);
+          else write({ ...read(), [name]: next });
+        },
+      ];
+    },
+    count: Object.keys(changes).length,
+    clear: () => without((name, value) => value === changes[name]),
   };
 }

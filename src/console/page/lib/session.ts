@@ -8,7 +8,7 @@ import { forgetVisits } from "./recent.ts";
 import { clearResourceCache } from "./resource.ts";
 import { sessionPath } from "./server.ts";
 import { readPreference, savePreference } from "./storage.ts";
-import { clearUnsaved } from "./unsaved-drafts.ts";
+import { clearUnsaved, restoreUnsaved } from "./unsaved-drafts.ts";
 
 const levels = { member: 1, admin: 8, owner: 15 } as const;
 
@@ -127,6 +127,7 @@ export async function loadSession(): Promise<void> {
     const named = new URLSearchParams(location.search).get("project") ?? readPreference("project");
     projects.value = page.results;
     selectedProjectId.value = named === null ? undefined : Number(named);
+    restoreUnsaved(who.uuid);
     session.value = { state: "in", me: who, facts };
   } catch (error) {
     const failure = toApiError(error);

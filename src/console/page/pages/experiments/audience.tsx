@@ -1,10 +1,10 @@
 /** Third step of an experiment: who takes part, the holdout, and what counts as an exposure. */
 
-import { useState } from "preact/hooks";
 import { Conditions } from "../../components/conditions.tsx";
 import { Field, Select, ShareField } from "../../components/fields.tsx";
 import { Form } from "../../components/form.tsx";
 import { request } from "../../lib/api.ts";
+import { useUnsavedFields } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
@@ -20,12 +20,16 @@ const holdoutsMax = 500;
 export function Audience({ experiment, rejection, onDone }: StepProps) {
   const { feature_flag: flag, exposure_criteria: criteria } = experiment;
   const groups = flag.filters.groups ?? [];
-  const [group, setGroup] = useState<ConditionSet>(groups[0] ?? { properties: [], rollout_percentage: 100 });
-  const [holdout, setHoldout] = useState(String(experiment.holdout_id ?? ""));
-  const [exposure, setExposure] = useState(criteria.exposure_config?.event ?? "");
-  const [activation, setActivation] = useState(criteria.activation_config?.event ?? "");
-  const [multiple, setMultiple] = useState(criteria.multiple_variant_handling ?? "exclude");
-  const [minimum, setMinimum] = useState(String(experiment.minimum_exposures));
+  const unsaved = useUnsavedFields("audience");
+  const [group, setGroup] = unsaved.field<ConditionSet>(
+    "group",
+    groups[0] ?? { properties: [], rollout_percentage: 100 },
+  );
+  const [holdout, setHoldout] = unsaved.field("holdout", String(experiment.holdout_id ?? ""));
+  const [exposure, setExposure] = unsaved.field("exposure", criteria.exposure_config?.event ?? "");
+  const [activation, setActivation] = unsaved.field("activation", criteria.activation_config?.event ?? "");
+  const [multiple, setMultiple] = unsaved.field("multiple", criteria.multiple_variant_handling ?? "exclude");
+  const [minimum, setMinimum] = unsaved.field("minimum", String(experiment.minimum_exposures));
   const events = useEventNames();
   const holdouts = useResource<{ results: Holdout[] }>(`holdouts ${project.value?.id}`, (signal) =>
     request(inProject(`experiment_holdouts/?limit=${holdoutsMax}`), { signal }),
@@ -54,7 +58,13 @@ export function Audience({ experiment, rejection, onDone }: StepProps) {
   return (
     <section class="card stack">
       <h2>{w.steps.audience}</h2>
-      <Form onSend={send} action={w.saveNext} done={w.draftSaved} disabledReason={rejection}>
+      <Form
+        unsaved={unsaved}
+        onSend={send}
+        action={w.saveNext}
+        done={w.draftSaved}
+        disabledReason={rejection}
+      >
         {(errorOf) => (
           <>
             <h3>{w.people}</h3>

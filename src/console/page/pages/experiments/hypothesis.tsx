@@ -1,9 +1,9 @@
 /** First step of an experiment: what is expected, and the flag that decides. */
 
-import { useState } from "preact/hooks";
 import { Area, Field, Segments, Select } from "../../components/fields.tsx";
 import { Form } from "../../components/form.tsx";
 import { request } from "../../lib/api.ts";
+import { useUnsavedFields } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { lazyMessages } from "../../messages/later.ts";
@@ -24,12 +24,13 @@ export function Hypothesis({
   rejection?: string | false;
   onDone: (after: Experiment) => void;
 }) {
-  const [name, setName] = useState(experiment?.name ?? "");
-  const [text, setText] = useState(experiment?.description ?? "");
-  const [kind, setKind] = useState<Experiment["type"]>("product");
-  const [from, setFrom] = useState<keyof typeof w.flagChoices>("new");
-  const [key, setKey] = useState("");
-  const [chosen, setChosen] = useState("");
+  const unsaved = useUnsavedFields("hypothesis");
+  const [name, setName] = unsaved.field("name", experiment?.name ?? "");
+  const [text, setText] = unsaved.field("text", experiment?.description ?? "");
+  const [kind, setKind] = unsaved.field<Experiment["type"]>("kind", "product");
+  const [from, setFrom] = unsaved.field<keyof typeof w.flagChoices>("from", "new");
+  const [key, setKey] = unsaved.field("key", "");
+  const [chosen, setChosen] = unsaved.field("chosen", "");
   const flags = useResource<FlagPage>(
     experiment === undefined && from === "existing" ? `flags for experiments ${project.value?.id}` : null,
     (signal) => request(inProject(`experiments/eligible_feature_flags/?limit=${flagsMax}`), { signal }),
@@ -48,7 +49,13 @@ export function Hypothesis({
   return (
     <section class="card stack">
       <h2>{w.steps.hypothesis}</h2>
-      <Form onSend={send} action={w.saveNext} done={w.draftSaved} disabledReason={rejection}>
+      <Form
+        unsaved={unsaved}
+        onSend={send}
+        action={w.saveNext}
+        done={w.draftSaved}
+        disabledReason={rejection}
+      >
         {(errorOf) => (
           <>
             <Field

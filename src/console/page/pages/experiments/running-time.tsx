@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { Checkbox, Field, Segments } from "../../components/fields.tsx";
 import { Form } from "../../components/form.tsx";
 import { request } from "../../lib/api.ts";
+import { useUnsavedFields } from "../../lib/form.ts";
 import { counted, number } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject, project } from "../../lib/session.ts";
@@ -28,13 +29,21 @@ interface Plan {
 
 export function RunningTime({ experiment, rejection, onDone }: StepProps) {
   const { running_time_calculation: planned, stats_config: stats } = experiment;
-  const [effect, setEffect] = useState(toPercent(planned.minimum_detectable_effect ?? firstEffect));
-  const [rate, setRate] = useState(
+  const unsaved = useUnsavedFields("running time");
+  const [effect, setEffect] = unsaved.field(
+    "effect",
+    toPercent(planned.minimum_detectable_effect ?? firstEffect),
+  );
+  const [rate, setRate] = unsaved.field(
+    "rate",
     planned.exposure_rate_per_day === undefined ? "" : String(planned.exposure_rate_per_day),
   );
-  const [method, setMethod] = useState(stats.method ?? "bayesian");
-  const [isSequential, setSequential] = useState(stats.frequentist?.sequential !== false);
-  const [cuped, setCuped] = useState(stats.cuped?.enabled === true);
+  const [method, setMethod] = unsaved.field("method", stats.method ?? "bayesian");
+  const [isSequential, setSequential] = unsaved.field(
+    "isSequential",
+    stats.frequentist?.sequential !== false,
+  );
+  const [cuped, setCuped] = unsaved.field("cuped", stats.cuped?.enabled === true);
   const metric = experiment.metrics[0] ?? experiment.saved_metrics[0]?.query;
   const asked = useQuiet(
     metric &&
@@ -78,7 +87,13 @@ export function RunningTime({ experiment, rejection, onDone }: StepProps) {
   return (
     <section class="card stack">
       <h2>{w.steps.time}</h2>
-      <Form onSend={send} action={w.saveAndFinish} done={w.draftSaved} disabledReason={rejection}>
+      <Form
+        unsaved={unsaved}
+        onSend={send}
+        action={w.saveAndFinish}
+        done={w.draftSaved}
+        disabledReason={rejection}
+      >
         {(errorOf) => (
           <>
             <label class="field">

@@ -1,9 +1,9 @@
 /** Second step of an experiment: its variants, their percentages, and the baseline. */
 
-import { useState } from "preact/hooks";
 import { Field, Select, ShareField } from "../../components/fields.tsx";
 import { Form } from "../../components/form.tsx";
 import { Button } from "../../components/primitives.tsx";
+import { useUnsavedFields } from "../../lib/form.ts";
 import { decimal } from "../../lib/format.ts";
 import { to } from "../../lib/router.ts";
 import { messages } from "../../messages/index.ts";
@@ -96,9 +96,12 @@ export function ShareRows<Of extends Variant>({
 
 export function VariantShares({ experiment, rejection, onDone }: StepProps) {
   const { feature_flag: flag, stats_config: stats } = experiment;
-  const [variants, setVariants] = useState<Variant[]>(() => [...(flag.filters.multivariate?.variants ?? [])]);
+  const unsaved = useUnsavedFields("variants");
+  const [variants, setVariants] = unsaved.field<Variant[]>("variants", [
+    ...(flag.filters.multivariate?.variants ?? []),
+  ]);
   const keys = variants.map(({ key }) => key.trim());
-  const [chosen, setBaseline] = useState(stats.baseline_variant_key ?? "control");
+  const [chosen, setBaseline] = unsaved.field("chosen", stats.baseline_variant_key ?? "control");
   const baseline = keys.includes(chosen) ? chosen : (keys.find((key) => key === "control") ?? keys[0] ?? "");
   const isFixed = experiment.status !== "draft";
   const send = async () => {
@@ -118,7 +121,13 @@ export function VariantShares({ experiment, rejection, onDone }: StepProps) {
         {w.flag}: <a href={to(`flags/${flag.id}`)}>{flag.key}</a>
       </p>
       {isFixed && <p class="help">{w.variantsFixed}</p>}
-      <Form onSend={send} action={w.saveNext} done={w.draftSaved} disabledReason={rejection}>
+      <Form
+        unsaved={unsaved}
+        onSend={send}
+        action={w.saveNext}
+        done={w.draftSaved}
+        disabledReason={rejection}
+      >
         <ShareRows
           variants={variants}
           isFixed={isFixed}

@@ -6,6 +6,7 @@ import { Form } from "../../components/form.tsx";
 import { Button, CodeBlock } from "../../components/primitives.tsx";
 import { Content } from "../../components/states.tsx";
 import { request } from "../../lib/api.ts";
+import { useUnsavedFields } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to } from "../../lib/router.ts";
 import { project } from "../../lib/session.ts";
@@ -60,7 +61,8 @@ function VariantsForm({
   onChanged,
 }: StepProps & { start: readonly WebVariant[]; onChanged: (after: WebExperiment) => void }) {
   const { id, status, feature_flag: flag } = experiment;
-  const [variants, setVariants] = useState<readonly WebVariant[]>(start);
+  const unsaved = useUnsavedFields("web variants");
+  const [variants, setVariants] = unsaved.field<readonly WebVariant[]>("variants", start);
   const isFixed = status !== "draft";
   const put = (position: number, changed: Partial<WebVariant>) =>
     setVariants(
@@ -74,7 +76,13 @@ function VariantsForm({
   };
   return (
     <section class="stack">
-      <Form onSend={send} action={e.saveNext} done={e.draftSaved} disabledReason={rejection}>
+      <Form
+        unsaved={unsaved}
+        onSend={send}
+        action={e.saveNext}
+        done={e.draftSaved}
+        disabledReason={rejection}
+      >
         <section class="card stack">
           <h2>{e.steps.variants}</h2>
           <p>

@@ -5,6 +5,7 @@ import { Dialog } from "../../components/dialog.tsx";
 import { Field, Segments, ShareField } from "../../components/fields.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { type ApiError, request, toApiError } from "../../lib/api.ts";
+import { useUnsavedFields } from "../../lib/form.ts";
 import { useAddress } from "../../lib/router.ts";
 import { inProject } from "../../lib/session.ts";
 import { messages } from "../../messages/index.ts";
@@ -24,11 +25,12 @@ export function firstFilters(kind: Kind, percentage: number) {
 export function NewFlag({ onClose, onCreated }: { onClose: () => void; onCreated: (flag: Flag) => void }) {
   // The palette names a key in the address.
   const { new: sent = "" } = useAddress().query;
-  const [key, setKey] = useState(sent === "1" ? "" : sent);
-  const [name, setName] = useState("");
-  const [tags, setTags] = useState("");
-  const [kind, setKind] = useState<Kind>("off");
-  const [percentage, setPercentage] = useState(50);
+  const unsaved = useUnsavedFields(`new flag ${sent}`);
+  const [key, setKey] = unsaved.field("key", sent === "1" ? "" : sent);
+  const [name, setName] = unsaved.field("name", "");
+  const [tags, setTags] = unsaved.field("tags", "");
+  const [kind, setKind] = unsaved.field<Kind>("kind", "off");
+  const [percentage, setPercentage] = unsaved.field("percentage", 50);
   const [failure, setFailure] = useState<ApiError>();
   const submit = async () => {
     try {
@@ -42,6 +44,7 @@ export function NewFlag({ onClose, onCreated }: { onClose: () => void; onCreated
           tags: tags.split(",").flatMap((tag) => tag.trim() || []),
         },
       });
+      unsaved.clear();
       onCreated(flag);
     } catch (error) {
       setFailure(toApiError(error));
@@ -54,7 +57,14 @@ export function NewFlag({ onClose, onCreated }: { onClose: () => void; onCreated
       onSubmit={submit}
       actions={
         <>
-          <Button onClick={onClose}>{messages.frame.cancel}</Button>
+          <Button
+            onClick={() => {
+              unsaved.clear();
+              onClose();
+            }}
+          >
+            {messages.frame.cancel}
+          </Button>
           <Button kind="main" type="submit">
             {w.create}
           </Button>

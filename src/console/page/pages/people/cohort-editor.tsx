@@ -9,6 +9,7 @@ import { Form } from "../../components/form.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { toast, toastError } from "../../components/toast.tsx";
 import { errorMessage, getForm, type RequestOptions, request } from "../../lib/api.ts";
+import { useUnsavedFields } from "../../lib/form.ts";
 import { inProject } from "../../lib/session.ts";
 import { lazyMessages } from "../../messages/later.ts";
 import { useApprovals } from "../../model/approvals.ts";
@@ -31,11 +32,12 @@ export function CohortEditor({
   /** The change needs approval. */
   onRejected?: (rejected: ApprovalRequired) => void;
 }) {
-  const [name, setName] = useState(cohort?.name ?? "");
-  const [description, setDescription] = useState(cohort?.description ?? "");
-  const [groups, setGroups] = useState(() => (cohort === undefined ? [[]] : storedGroups(cohort)));
-  const [isStatic, setStatic] = useState(cohort?.is_static === true);
-  const [csv, setCsv] = useState("");
+  const unsaved = useUnsavedFields("cohort");
+  const [name, setName] = unsaved.field("name", cohort?.name ?? "");
+  const [description, setDescription] = unsaved.field("description", cohort?.description ?? "");
+  const [groups, setGroups] = unsaved.field("groups", cohort === undefined ? [[]] : storedGroups(cohort));
+  const [isStatic, setStatic] = unsaved.field("isStatic", cohort?.is_static === true);
+  const [csv, setCsv] = unsaved.field("csv", "");
   const [file, setFile] = useState<File>();
   const [isAsking, setAsking] = useState(false);
   const approvals = useApprovals();
@@ -84,7 +86,7 @@ export function CohortEditor({
   };
   return (
     <section class="card">
-      <Form onSend={() => save(false)} action={w.save} done={w.saved(name)}>
+      <Form unsaved={unsaved} onSend={() => save(false)} action={w.save} done={w.saved(name)}>
         {(errorOf) => (
           <>
             <div class="columns">
@@ -154,7 +156,11 @@ export function CohortEditor({
           action={w.save}
           onYes={() =>
             void save(true).then(
-              (isSaved) => isSaved && toast(w.saved(name)),
+              (isSaved) => {
+                if (!isSaved) return;
+                unsaved.clear();
+                toast(w.saved(name));
+              },
               (error) => toastError(errorMessage(error)),
             )
           }

@@ -7,6 +7,7 @@ import { Badge, Button, RelativeTime } from "../../components/primitives.tsx";
 import { Content } from "../../components/states.tsx";
 import { toastError } from "../../components/toast.tsx";
 import { errorMessage, request } from "../../lib/api.ts";
+import { useUnsavedFields } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
 import { loadSession, me, type SessionFacts } from "../../lib/session.ts";
 import { startPageKey } from "../../lib/start-page.ts";
@@ -16,8 +17,9 @@ import { messages } from "../../messages/index.ts";
 const w = messages.settings;
 
 export function AccountSettings() {
-  const [firstName, setFirstName] = useState(me.value?.first_name ?? "");
-  const [lastName, setLastName] = useState(me.value?.last_name ?? "");
+  const unsaved = useUnsavedFields("account");
+  const [firstName, setFirstName] = unsaved.field("firstName", me.value?.first_name ?? "");
+  const [lastName, setLastName] = unsaved.field("lastName", me.value?.last_name ?? "");
   const [start, setStart] = useState(readPreference(startPageKey) ?? "");
   const [current, setCurrent] = useState("");
   const [wanted, setWanted] = useState("");
@@ -26,6 +28,7 @@ export function AccountSettings() {
       <section class="card">
         <h2>{me.value?.email}</h2>
         <Form
+          unsaved={unsaved}
           onSend={async () => {
             const body = { first_name: firstName, last_name: lastName };
             await request("/api/users/@me/", { method: "PATCH", body });

@@ -1,9 +1,9 @@
 /** Organization: name and edit access to flags. */
 
-import { useState } from "preact/hooks";
 import { Field, Select } from "../../components/fields.tsx";
 import { Form } from "../../components/form.tsx";
 import { request } from "../../lib/api.ts";
+import { useUnsavedFields } from "../../lib/form.ts";
 import { isAdmin, loadSession, me } from "../../lib/session.ts";
 import { messages } from "../../messages/index.ts";
 
@@ -11,13 +11,15 @@ const w = messages.settings;
 
 export function OrganizationSettings() {
   const organization = me.value?.organization;
-  const [name, setName] = useState(organization?.name ?? "");
-  const [access, setAccess] = useState(String(organization?.feature_flags_access_level ?? 37));
+  const unsaved = useUnsavedFields("organization");
+  const [name, setName] = unsaved.field("name", organization?.name ?? "");
+  const [access, setAccess] = unsaved.field("access", String(organization?.feature_flags_access_level ?? 37));
   const disabledReason = !isAdmin.value && messages.frame.onlyAdmins;
   return (
     <section class="card">
       <h2>{w.tabs.organization}</h2>
       <Form
+        unsaved={unsaved}
         disabledReason={disabledReason}
         onSend={async () => {
           const body = { name, feature_flags_access_level: Number(access) };

@@ -12,6 +12,7 @@ import { Content } from "../../components/states.tsx";
 import { toast, toastError } from "../../components/toast.tsx";
 import { errorMessage, request } from "../../lib/api.ts";
 import type { ProjectWithDetails as Project } from "../../lib/api-types.ts";
+import { useUnsavedFields } from "../../lib/form.ts";
 import { type Resource, useResource } from "../../lib/resource.ts";
 import { useAddress } from "../../lib/router.ts";
 import {
@@ -150,11 +151,12 @@ function Archived({ disabledReason }: { disabledReason: string | false }) {
 
 function General({ stored, resource }: PartProps) {
   const { go, query } = useAddress();
-  const [name, setName] = useState(stored.name);
-  const [timezone, setTimezone] = useState(stored.timezone);
-  const [weekStart, setWeekStart] = useState(String(stored.week_start_day ?? 1));
-  const [anonymizes, setAnonymizes] = useState(stored.anonymize_ips);
-  const [countsScreens, setCountsScreens] = useState(stored.count_screens);
+  const unsaved = useUnsavedFields("project");
+  const [name, setName] = unsaved.field("name", stored.name);
+  const [timezone, setTimezone] = unsaved.field("timezone", stored.timezone);
+  const [weekStart, setWeekStart] = unsaved.field("weekStart", String(stored.week_start_day ?? 1));
+  const [anonymizes, setAnonymizes] = unsaved.field("anonymizes", stored.anonymize_ips);
+  const [countsScreens, setCountsScreens] = unsaved.field("countsScreens", stored.count_screens);
   const [isArchiving, setArchiving] = useState(false);
   const [isMaking, setMaking] = useState(query.new === "project");
   useEffect(() => {
@@ -167,6 +169,7 @@ function General({ stored, resource }: PartProps) {
       <section class="card">
         <h2>{w.tabs.project}</h2>
         <Form
+          unsaved={unsaved}
           disabledReason={disabledReason}
           onSend={async () => {
             const weeks =
