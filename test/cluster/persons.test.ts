@@ -101,6 +101,46 @@ if (hasPostgres) {
     await postgres.close();
   });
 
+  test("the statement that reads persons for flags is planned once, not for each list of ids", async () => {
+    using people = new TestPersons();
+    people.apply(...Array.from({ length: 100 }, (_, n) => set(`p${n}`, { n })));
+    const postgres = await open();
+    await copyToRows(people.db, postgres);
+    // Of few persons, planning costs more than any plan.
+    await postgres.run(
+      (sql) => sql`
+        WITH more AS (
+          INSERT INTO flagkeep.person SELECT n, 2, gen_random_uuid(), 0, 'x', false, true, 1, 0, '{}', '', NULL, NULL
+          FROM generate_series(1000, 20000) AS n RETURNING id)
+        INSERT INTO flagkeep.distinct_id SELECT 2, gen_random_uuid(), 'x', id, 1 FROM more`,
+    );
+    await postgres.run((sql) => sql`ANALYZE`);
+    // Plans belong to a connection.
+    const single = new Postgres(postgres.address, { connections: 1, name: "test" });
+    const reader = new PostgresPersonReader(single);
+    const countPlans = async () => {
+      const [row] = await single.run(
+        (sql) => sql<{ count: number }[]>`SELECT custom_plans::int AS count FROM pg_prepared_statements
+          WHERE statement LIKE ${"%flagkeep.pending_override q ON%"}`,
+      );
+      return row!.count;
+    };
+    const read = async (count: number) => {
+      const ids = Array.from({ length: count }, (_, n) => ({ projectId: 1, distinctId: `p${n}` }));
+      const found = await reader.storedIds(ids, 0);
+      expect(found.map(({ person }) => person?.mainDistinctId)).toEqual(
+        ids.map(({ distinctId }) => distinctId),
+      );
+    };
+    // PostgreSQL plans the first five executions with their values.
+    for (let count = 1; count <= 5; count++) await read(count);
+    expect(await countPlans()).toBe(5);
+    for (const count of [1, 2, 100]) await read(count);
+    expect(await countPlans()).toBe(5);
+    await single.close();
+    await postgres.close();
+  });
+
   test("persons that are copied to rows and back are the same, and later ones get other IDs", async () => {
     using people = new TestPersons();
     const values = { text: '"quoted", \\ and {braces}\n\u0000', number: 1e21, none: null, list: ["ключ"] };
