@@ -198,12 +198,14 @@ export class PartitionedLoading {
     this.reader.start();
   }
 
-  /** Stops reading, and ends the step in progress. */
+  /** Stops reading, and ends the step in progress; nothing stays pending. */
   private async rest(): Promise<void> {
     await this.reader?.stop();
     this.reader = undefined;
     this.pipeline?.discard();
     if (this.progress.started?.isResumed !== true) await this.pipeline?.settle();
+    // A step that was cut short has requeued the rest of its batches, which were read for the partitions held before.
+    this.pipeline?.discard();
   }
 
   private async flush(): Promise<void> {

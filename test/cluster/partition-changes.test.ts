@@ -1,0 +1,71 @@
+/** An engine of a cluster whose partitions change: nothing of the partitions before is loaded, and no partition is forgotten. */
+
+import { afterAll, beforeAll, expect } from "bun:test";
+import type { Postgres } from "../../src/cluster/connection.ts";
+import { partitionCount } from "../../src/cluster/partitions.ts";
+import { PartitionedLoading, type PipelinePort } from "../../src/engine/partitioned-loading.ts";
+import { hasPostgres, startPostgres, type TestPostgres, testWithPostgres } from "../support/postgres.ts";
+import { until } from "../support/server.ts";
+import { connect } from "./journal-support.ts";
+
+const test = testWithPostgres("changes of partitions");
+let server: TestPostgres;
+
+if (hasPostgres) {
+  beforeAll(async () => {
+    server = await startPostgres();
+  }, 60_000);
+  afterAll(async () => await server[Symbol.asyncDispose]());
+}
+
+const fail = (error: unknown) => {
+  throw error;
+};
+
+const open = (postgres: Postgres) =>
+  PartitionedLoading.open(postgres, crypto.randomUUID(), {
+    settle: async () => undefined,
+    onChanged: () => undefined,
+    onFatal: fail,
+  });
+
+/** A pipeline that loads nothing. */
+const idle: PipelinePort = {
+  offer: () => undefined,
+  waitingBytes: () => 0,
+  isIdle: () => true,
+  discard: () => undefined,
+  settle: async () => undefined,
+  reload: () => undefined,
+};
+
+async function holdsAll({ progress }: PartitionedLoading): Promise<void> {
+  await until(() => progress.partitions.length === partitionCount, "the engine holds all partitions");
+}
+
+async function close(postgres: Postgres, engines: readonly PartitionedLoading[]): Promise<void> {
+  for (const engine of engines) {
+    await engine.stop();
+    await engine.release({ isLoaded: true });
+  }
+  await postgres.close();
+}
+
+test("what a step has requeued is discarded before the partitions change", async () => {
+  const { postgres } = await connect(server);
+  const engine = await open(postgres);
+  const pending: string[] = [];
+  let pendingAtChange: string[] | undefined;
+  engine.start({
+    ...idle,
+    discard: () => void pending.splice(0),
+    // Disk space was short: a part of the batch was loaded.
+    settle: async () => void pending.push("the rest of a batch"),
+    reload: () => {
+      pendingAtChange = [...pending];
+    },
+  });
+  await holdsAll(engine);
+  expect(pendingAtChange).toEqual([]);
+  await close(postgres, [engine]);
+});
