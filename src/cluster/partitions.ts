@@ -200,17 +200,18 @@ export async function requestPartitions(
 }
 
 /**
- * Locks the partitions of an engine until the transaction ends. @returns their positions
- * @throws {LeaseLostError} it does not hold exactly these
+ * Locks partitions of an engine until the transaction ends. @returns their positions
+ * @throws {LeaseLostError} it does not hold all of them
  */
 export async function lockPartitions(
   t: Transaction,
   lease: LoaderLease,
-  count: number,
+  ids: readonly number[],
 ): Promise<PartitionPosition[]> {
   const rows = await t<PositionRow[]>`
-    SELECT ${t.unsafe(positionColumns)} FROM flagkeep.partition WHERE holder = ${lease.id} ORDER BY id FOR NO KEY UPDATE`;
-  if (rows.length !== count) throw new LeaseLostError();
+    SELECT ${t.unsafe(positionColumns)} FROM flagkeep.partition
+    WHERE holder = ${lease.id} AND id = ANY(${idList(ids)}::text::int[]) ORDER BY id FOR NO KEY UPDATE`;
+  if (rows.length !== ids.length) throw new LeaseLostError();
   return rows.map(toPosition);
 }
 

@@ -149,7 +149,7 @@ export class PartitionProgress implements LoadProgress, StepCursor {
   }
 
   async lock(t: Transaction, lane: Lane, lastSeq: number): Promise<boolean> {
-    const rows = await lockPartitions(t, this.lease, this.held.size);
+    const rows = await lockPartitions(t, this.lease, this.partitions);
     let isCommitted = true;
     for (const row of rows) {
       const expected = this.held.get(row.id)?.[lane].applied;
@@ -182,7 +182,7 @@ export class PartitionProgress implements LoadProgress, StepCursor {
     try {
       await postgres.transaction(async (t) => {
         await this.lease.assertHeld(t);
-        await lockPartitions(t, this.lease, this.held.size);
+        await lockPartitions(t, this.lease, this.partitions);
         await writePositions(t, this.lease, [...this.held.values()]);
       });
     } catch (error) {

@@ -117,18 +117,27 @@ export class PartitionedLoading {
   private async follow(): Promise<void> {
     const state = await readPartitions(this.postgres);
     for (const loader of state.loaders) if (this.isExpired(loader)) await revokeLoader(this.postgres, loader);
-    const { partitions } = this.progress;
     if (state.isPaused) {
-      if (partitions.length > 0) await this.change(partitions, []);
+      const released = [...this.progress.partitions, ...this.unknownPartitions(state)];
+      if (released.length > 0) await this.change(released, []);
       return;
     }
     await this.apply(state);
   }
 
   private async apply(state: PartitionState): Promise<void> {
-    const plan = planPartitions(this.lease.id, state);
-    if (plan.request.length > 0) await requestPartitions(this.postgres, this.lease, plan.request);
-    if (plan.release.length > 0 || plan.acquire.length > 0) await this.change(plan.release, plan.acquire);
+    const { release, acquire, request } = planPartitions(this.lease.id, state);
+    if (request.length > 0) await requestPartitions(this.postgres, this.lease, request);
+    const unknown = this.unknownPartitions(state).filter((id) => !release.includes(id));
+    const acquired = [...acquire, ...unknown];
+    if (release.length > 0 || acquired.length > 0) await this.change(release, acquired);
+  }
+
+  /** Partitions acquired by a transaction that was committed after its timeout. */
+  private unknownPartitions({ partitions }: PartitionState): number[] {
+    const known = new Set(this.progress.partitions);
+    const held = partitions.filter(({ holder }) => holder === this.lease.id);
+    return held.map(({ id }) => id).filter((id) => !known.has(id));
   }
 
   private isExpired({ id, beat }: SeenLoader): boolean {

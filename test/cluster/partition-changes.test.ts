@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect } from "bun:test";
 import type { Postgres } from "../../src/cluster/connection.ts";
-import { partitionCount } from "../../src/cluster/partitions.ts";
+import { acquirePartitions, partitionCount, readPartitions } from "../../src/cluster/partitions.ts";
 import { PartitionedLoading, type PipelinePort } from "../../src/engine/partitioned-loading.ts";
 import { hasPostgres, startPostgres, type TestPostgres, testWithPostgres } from "../support/postgres.ts";
 import { until } from "../support/server.ts";
@@ -67,5 +67,23 @@ test("what a step has requeued is discarded before the partitions change", async
   });
   await holdsAll(engine);
   expect(pendingAtChange).toEqual([]);
+  await close(postgres, [engine]);
+});
+
+const all = Array.from({ length: partitionCount }, (_, id) => id);
+
+test("partitions that were acquired after the engine had given up waiting are loaded, and released", async () => {
+  const { postgres } = await connect(server);
+  const engine = await open(postgres);
+  // The transaction that timed out is committed later, and all retries find nothing free.
+  await acquirePartitions(postgres, engine.lease, all);
+  engine.start(idle);
+  await holdsAll(engine);
+  engine.progress.change([7], []);
+  await postgres.run((sql) => sql`UPDATE flagkeep.lease SET paused_until = 'infinity'`);
+  await until(
+    async () => (await readPartitions(postgres)).partitions.every(({ holder }) => holder === null),
+    "a pause releases everything",
+  );
   await close(postgres, [engine]);
 });

@@ -68,7 +68,7 @@ test("an engine acquires free partitions, and a revoked one can neither renew no
   expect([await revokeLoader(postgres, now!), await revokeLoader(postgres, now!)]).toEqual([true, false]);
   await expect(renewLoader(postgres, one)).rejects.toThrow(LeaseLostError);
   await expect(postgres.transaction((t) => one.assertHeld(t))).rejects.toThrow(LeaseLostError);
-  await expect(postgres.transaction((t) => lockPartitions(t, one, 64))).rejects.toThrow(LeaseLostError);
+  await expect(postgres.transaction((t) => lockPartitions(t, one, all))).rejects.toThrow(LeaseLostError);
   await expect(acquirePartitions(postgres, one, all)).rejects.toThrow(LeaseLostError);
   expect((await acquirePartitions(postgres, other, all)).length).toBe(64);
   await postgres.close();
@@ -224,6 +224,10 @@ test("the position of a step is committed once, by the holder of the partitions 
   expect([progress.cursor("realtime"), progress.loaded.realtime, progress.openBatches().length]).toEqual([
     5_000, 0, 1,
   ]);
+  // Acquired by a transaction of which the engine does not know that it was committed.
+  await acquirePartitions(postgres, lease, [3]);
+  expect(await commit(5_500)).toBe(true);
+  progress.committed("realtime", 5_500);
   await releasePartitions(postgres, lease, [2]);
   await expect(commit(6_000)).rejects.toThrow(LeaseLostError);
   await postgres.close();
