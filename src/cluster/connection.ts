@@ -49,6 +49,8 @@ const callMs = 10_000;
 const connectSeconds = 5;
 /** The server ends a transaction whose client is idle for this long. */
 const idleMsMax = 60_000;
+/** The same for a transaction for which other nodes wait. */
+export const lockingIdleMsMax = 4_000;
 /** If no call was answered for this long, all connections are recreated: each may lead to a dead server. */
 const quietMsMax = 3_000;
 const firstPauseMs = 100;

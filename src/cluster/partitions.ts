@@ -5,12 +5,14 @@
  */
 
 import { lanes } from "../journal/segment.ts";
-import type { Postgres, Transaction } from "./connection.ts";
+import { ChangeInProgressError, lockingIdleMsMax, type Postgres, type Transaction } from "./connection.ts";
 import { type ClockReading, type CommitFence, expiredMs, LeaseLostError, readClocks } from "./lease.ts";
 
 export const partitionCount = 64;
 /** A partition that was moved stays for this long, unless its engine ends. */
 const settledSeconds = 10;
+/** How long a revocation waits for a transaction of the engine. */
+const revokeMs = 1_000;
 
 /** The partition of a project. Ids are consecutive, so projects are spread evenly. */
 export const partitionOf = (projectId: number): number => projectId % partitionCount;
@@ -35,6 +37,14 @@ export interface LoaderLease extends CommitFence {
   renewedAt: ClockReading | undefined;
 }
 
+/** Runs a transaction that locks partitions: an engine that hangs in it blocks the others only briefly. @throws {PostgresUnreachableError} */
+export async function lockingTransaction<Result>(
+  postgres: Postgres,
+  work: (t: Transaction) => Promise<Result>,
+): Promise<Result> {
+  return await postgres.transaction(work, undefined, lockingIdleMsMax);
+}
+
 /**
  * Registers an engine. Partitions of an earlier engine of the node, which has ended, are released.
  * @throws {PostgresUnreachableError}
@@ -42,7 +52,7 @@ export interface LoaderLease extends CommitFence {
 export async function registerLoader(postgres: Postgres, node: string): Promise<LoaderLease> {
   const id = crypto.randomUUID();
   const renewedAt = readClocks();
-  await postgres.transaction(async (t) => {
+  await lockingTransaction(postgres, async (t) => {
     const earlier = await t`DELETE FROM flagkeep.loader WHERE node = ${node} RETURNING id`;
     for (const loader of earlier) await releaseAll(t, loader.id);
     await t`INSERT INTO flagkeep.loader (id, node) VALUES (${id}, ${node})`;
@@ -72,7 +82,7 @@ export async function renewLoader(postgres: Postgres, lease: LoaderLease): Promi
 /** Releases everything that an engine holds. @throws {PostgresUnreachableError} */
 export async function unregisterLoader(postgres: Postgres, lease: LoaderLease): Promise<void> {
   lease.renewedAt = undefined;
-  await postgres.transaction(async (t) => {
+  await lockingTransaction(postgres, async (t) => {
     await t`DELETE FROM flagkeep.loader WHERE id = ${lease.id}`;
     await releaseAll(t, lease.id);
   });
@@ -112,16 +122,23 @@ export async function readPartitions(postgres: Postgres): Promise<PartitionState
 
 /**
  * Deletes an engine that does not renew its lease, and releases its partitions.
- * @returns false if it was renewed meanwhile: this process may have been suspended since it read the beat
+ * @returns false if it was renewed meanwhile, because this process may have been suspended since it read the beat, or
+ *   one of its transactions has not ended
  * @throws {PostgresUnreachableError}
  */
 export async function revokeLoader(postgres: Postgres, { id, beat }: SeenLoader): Promise<boolean> {
-  return await postgres.transaction(async (t) => {
-    const rows = await t`DELETE FROM flagkeep.loader WHERE id = ${id} AND beat = ${beat} RETURNING 1`;
-    if (rows.length === 0) return false;
-    await releaseAll(t, id);
-    return true;
-  });
+  try {
+    return await lockingTransaction(postgres, async (t) => {
+      await t.unsafe(`SET LOCAL lock_timeout = ${revokeMs}`);
+      const rows = await t`DELETE FROM flagkeep.loader WHERE id = ${id} AND beat = ${beat} RETURNING 1`;
+      if (rows.length === 0) return false;
+      await releaseAll(t, id);
+      return true;
+    });
+  } catch (error) {
+    if (error instanceof ChangeInProgressError) return false;
+    throw error;
+  }
 }
 
 async function releaseAll(t: Transaction, holder: string): Promise<void> {
@@ -140,7 +157,7 @@ export async function acquirePartitions(
   lease: LoaderLease,
   ids: readonly number[],
 ): Promise<PartitionPosition[]> {
-  return await postgres.transaction(async (t) => {
+  return await lockingTransaction(postgres, async (t) => {
     // A pause that starts now waits for this transaction.
     const [pause] = await t`SELECT paused_until > clock_timestamp() AS paused FROM flagkeep.lease FOR SHARE`;
     if (pause!.paused) return [];

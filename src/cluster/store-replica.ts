@@ -9,7 +9,7 @@ import { Semaphore } from "../lib/concurrency.ts";
 import { OperatorActionError } from "../lib/errors.ts";
 import { type Migration, migrate, NewerDataVersionError, openSqlite } from "../lib/sqlite.ts";
 import { compactCommits, pruneOld, type StoreName, sendCommit } from "./commits.ts";
-import { ChangeInProgressError, type Postgres, type Transaction } from "./connection.ts";
+import { ChangeInProgressError, lockingIdleMsMax, type Postgres, type Transaction } from "./connection.ts";
 import type { CommitFence } from "./lease.ts";
 import { deleteSqlite, ReplicaFile } from "./replica-file.ts";
 import { markAsReplica } from "./replica-marker.ts";
@@ -25,8 +25,6 @@ import {
 const commitMs = 60_000;
 /** Rows per commit of a migrated store. */
 const migratedRowsAtOnce = 5_000;
-/** Maximum time for which a node that hangs during a commit blocks the others. */
-const idleMsMax = 4_000;
 const waitingMax = 10_000;
 /** A change with less time is not started. */
 const changeMsMin = 100;
@@ -172,7 +170,7 @@ export class StoreReplica {
     run: (t: Transaction, now: Date) => Result | Promise<Result>,
     lease?: CommitFence,
     withinMs = commitMs,
-    idleMs = idleMsMax,
+    idleMs = lockingIdleMsMax,
   ): Promise<Result> {
     const end = performance.now() + withinMs;
     // An unfinished copy would be completed while all nodes wait.
@@ -201,7 +199,7 @@ export class StoreReplica {
     prepare?: (t: Transaction) => Promise<void>,
   ): Promise<void> {
     const end = performance.now() + commitMs;
-    const limits = { lease, end, idleMs: idleMsMax, isAtomic: true, prepare };
+    const limits = { lease, end, idleMs: lockingIdleMsMax, isAtomic: true, prepare };
     await this.tryChange(write, limits);
   }
 

@@ -9,6 +9,7 @@ import type { EntryFilter } from "../cluster/journal-reader.ts";
 import { LeaseLostError } from "../cluster/lease.ts";
 import {
   type LoaderLease,
+  lockingTransaction,
   lockPartitions,
   type PartitionPosition,
   partitionOf,
@@ -180,7 +181,7 @@ export class PartitionProgress implements LoadProgress, StepCursor {
     if (!this.isDirty || this.held.size === 0) return;
     this.isDirty = false;
     try {
-      await postgres.transaction(async (t) => {
+      await lockingTransaction(postgres, async (t) => {
         await this.lease.assertHeld(t);
         await lockPartitions(t, this.lease, this.partitions);
         await writePositions(t, this.lease, [...this.held.values()]);
