@@ -151,6 +151,35 @@ export class LeaseObserver {
   }
 }
 
+/** Longer without a read, and it is not known whether leases were renewed meanwhile. */
+const unreadMsMax = 2_000;
+
+/** Watches leases that others hold, by a key. */
+export class LeaseObservers {
+  private readonly observers = new Map<string, LeaseObserver>();
+  private readAt = Number.NEGATIVE_INFINITY;
+
+  /** @param afterMs see `LeaseObserver` @param now by the clock of this process */
+  constructor(
+    private readonly afterMs = expiredMs,
+    private readonly now: () => number = () => performance.now(),
+  ) {}
+
+  /** Call it after each read: while PostgreSQL is unavailable, holders cannot renew their leases either. */
+  recordRead(): void {
+    const now = this.now();
+    if (now - this.readAt > unreadMsMax) this.observers.clear();
+    this.readAt = now;
+  }
+
+  /** @see LeaseObserver.isExpired */
+  isExpired(key: string, lease: Omit<SeenLease, "isPaused">): boolean {
+    const observer = this.observers.get(key) ?? new LeaseObserver(this.afterMs, this.now);
+    this.observers.set(key, observer);
+    return observer.isExpired(lease);
+  }
+}
+
 /**
  * Releases an expired lease of another node.
  * @returns false if it was renewed meanwhile: this process may have been suspended since it read the lease

@@ -3,7 +3,7 @@
 import { AppError } from "../lib/errors.ts";
 import { type PostgresAddress, redactPostgresUrl } from "../lib/store-urls.ts";
 import type { Postgres } from "./connection.ts";
-import { expiredMs, LeaseObserver, readLease, revokeLease } from "./lease.ts";
+import { expiredMs, LeaseObservers, readLease, revokeLease } from "./lease.ts";
 import { nodeTimeoutMs } from "./nodes.ts";
 import { readPartitions, revokeLoader, type SeenLoader } from "./partitions.ts";
 import { type HeldBack, readHeldBack } from "./safe-number.ts";
@@ -129,19 +129,16 @@ export async function pauseLoading(postgres: Postgres, seconds: number): Promise
       RETURNING paused_until`,
   );
   const end = performance.now() + handOverMs;
-  const observer = new LeaseObserver(expiredMs + lateInsertMs);
-  const loaderObservers = new Map<string, LeaseObserver>();
+  const observers = new LeaseObservers(expiredMs + lateInsertMs);
   for (;;) {
     const lease = await readLease(postgres);
     const loaders = await readHolders(postgres);
     if (!lease.isHeld && loaders.length === 0) return paused!.paused_until;
-    if (observer.isExpired(lease)) await revokeLease(postgres, lease);
-    for (const loader of loaders) {
-      const seen = loaderObservers.get(loader.id) ?? new LeaseObserver(expiredMs + lateInsertMs);
-      loaderObservers.set(loader.id, seen);
-      if (seen.isExpired({ epoch: "", beat: loader.beat, isHeld: true }))
+    observers.recordRead();
+    if (observers.isExpired("", lease)) await revokeLease(postgres, lease);
+    for (const loader of loaders)
+      if (observers.isExpired(loader.id, { epoch: "", beat: loader.beat, isHeld: true }))
         await revokeLoader(postgres, loader);
-    }
     if (performance.now() > end) throw new LoadingGoesOnError(await readHolderNames(postgres));
     await Bun.sleep(pollMs);
   }

@@ -14,7 +14,7 @@ import {
   type CommitFence,
   type Lease,
   LeaseLostError,
-  LeaseObserver,
+  LeaseObservers,
   leaseEnd,
   leaseMs,
   readLease,
@@ -200,8 +200,8 @@ export class ClusterPersons {
     }
     partitions?.start(deps);
     if (lease === undefined) {
-      const observer = new LeaseObserver();
-      this.chores.every(renewEveryMs, () => this.watchLease(observer));
+      const observers = new LeaseObservers();
+      this.chores.every(renewEveryMs, () => this.watchLease(observers));
       return;
     }
     this.renew(lease, deps, cursor);
@@ -352,10 +352,12 @@ export class ClusterPersons {
   }
 
   /** Revokes the lease of a node that does not renew it, and restarts this process once it is free. */
-  private async watchLease(observer: LeaseObserver): Promise<void> {
+  private async watchLease(observers: LeaseObservers): Promise<void> {
     const lease = await readLease(this.postgres);
+    observers.recordRead();
     if (lease.isPaused) return;
-    if (lease.isHeld && !(observer.isExpired(lease) && (await revokeLease(this.postgres, lease)))) return;
+    if (lease.isHeld && !(observers.isExpired("", lease) && (await revokeLease(this.postgres, lease))))
+      return;
     const { partitions, postgres } = this;
     if (partitions !== undefined) {
       // The next engine of this node continues it; engines of other nodes go on loading.

@@ -5,7 +5,7 @@
 
 import { type Postgres, PostgresUnreachableError } from "../cluster/connection.ts";
 import { JournalReader, type ReaderDeps } from "../cluster/journal-reader.ts";
-import { expiredMs, LeaseObserver, leaseEnd, leaseMs, renewEveryMs } from "../cluster/lease.ts";
+import { LeaseObservers, leaseEnd, leaseMs, renewEveryMs } from "../cluster/lease.ts";
 import { planPartitions } from "../cluster/partition-plan.ts";
 import {
   acquirePartitions,
@@ -58,7 +58,7 @@ export class PartitionedLoading {
   readonly share: ProjectShare;
   readonly fence: InsertFence;
   private readonly chores = new PeriodicTasks((error) => this.report(error));
-  private readonly observers = new Map<string, LeaseObserver>();
+  private readonly observers = new LeaseObservers();
   private reader: JournalReader | undefined;
   private pipeline: PipelinePort | undefined;
   private previousEnd = Number.NEGATIVE_INFINITY;
@@ -116,6 +116,7 @@ export class PartitionedLoading {
   /** Revokes engines that have ended, and acquires, releases and requests partitions. */
   private async follow(): Promise<void> {
     const state = await readPartitions(this.postgres);
+    this.observers.recordRead();
     for (const loader of state.loaders) if (this.isExpired(loader)) await revokeLoader(this.postgres, loader);
     if (state.isPaused) {
       const released = [...this.progress.partitions, ...this.unknownPartitions(state)];
@@ -141,10 +142,7 @@ export class PartitionedLoading {
   }
 
   private isExpired({ id, beat }: SeenLoader): boolean {
-    if (id === this.lease.id) return false;
-    const observer = this.observers.get(id) ?? new LeaseObserver(expiredMs);
-    this.observers.set(id, observer);
-    return observer.isExpired({ epoch: "", beat, isHeld: true });
+    return id !== this.lease.id && this.observers.isExpired(id, { epoch: "", beat, isHeld: true });
   }
 
   private async change(released: readonly number[], acquired: readonly number[]): Promise<void> {

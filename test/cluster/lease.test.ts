@@ -8,6 +8,7 @@ import {
   expiredMs,
   LeaseLostError,
   LeaseObserver,
+  LeaseObservers,
   leaseEnd,
   leaseMs,
   readLease,
@@ -143,6 +144,27 @@ test("the engine of an earlier version loses the lease with the migration, and a
   expect(await acquireLease(postgres, getEngine())).toBeDefined();
   await postgres.close();
 });
+
+unitTest(
+  "after an outage of PostgreSQL, in which nothing can be renewed, no lease is expired at once",
+  () => {
+    let nowMs = 0;
+    const observers = new LeaseObservers(expiredMs, () => nowMs);
+    const isExpiredAt = (atMs: number) => {
+      nowMs = atMs;
+      observers.recordRead();
+      return observers.isExpired("other", { epoch: "1", beat: "1", isHeld: true });
+    };
+    expect([isExpiredAt(0), isExpiredAt(expiredMs), isExpiredAt(expiredMs + 1_000)]).toEqual(
+      Array(3).fill(false),
+    );
+    const readEveryMs = 1_000;
+    const expired: number[] = [];
+    for (let atMs = 2 * expiredMs; atMs <= 4 * expiredMs; atMs += readEveryMs)
+      if (isExpiredAt(atMs)) expired.push(atMs);
+    expect(expired[0]).toBe(3 * expiredMs + readEveryMs / 2);
+  },
+);
 
 unitTest(
   "a lease ends by the wall clock too: the other one stands still while a machine is suspended",
