@@ -37,6 +37,7 @@ export class PartitionProgress implements LoadProgress, StepCursor {
   private phase = 0;
   /** Whether positions are not written yet. */
   private isDirty = false;
+  private flushing: Promise<void> | undefined;
 
   constructor(private readonly lease: LoaderLease) {}
 
@@ -176,8 +177,19 @@ export class PartitionProgress implements LoadProgress, StepCursor {
     this.advance(lane, lastSeq, ["applied"]);
   }
 
-  /** Writes the positions. @throws {LeaseLostError} @throws {PostgresUnreachableError} */
+  /**
+   * Writes the positions, after an earlier call has ended: partitions are released when it resolves.
+   * @throws {LeaseLostError} @throws {PostgresUnreachableError}
+   */
   async flush(postgres: Postgres): Promise<void> {
+    while (this.flushing !== undefined) await this.flushing.catch(() => undefined);
+    this.flushing = this.tryFlush(postgres).finally(() => {
+      this.flushing = undefined;
+    });
+    await this.flushing;
+  }
+
+  private async tryFlush(postgres: Postgres): Promise<void> {
     if (!this.isDirty || this.held.size === 0) return;
     this.isDirty = false;
     try {

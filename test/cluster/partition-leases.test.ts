@@ -238,6 +238,34 @@ test("the position of a step is committed once, by the holder of the partitions 
   await postgres.close();
 });
 
+test("positions are written when the earlier write of them has ended, also if that failed", async () => {
+  const { postgres } = await connect(server);
+  const registered = await register(postgres);
+  const answer = Promise.withResolvers<void>();
+  let isStarted = false;
+  const assertHeld = async () => {
+    isStarted = true;
+    await answer.promise;
+  };
+  const lease = { ...registered, assertHeld };
+  const progress = new PartitionProgress(lease);
+  progress.change([], await acquirePartitions(postgres, registered, [1]));
+  progress.committed("realtime", 5_000);
+  const periodic = progress.flush(postgres);
+  await until(() => isStarted, "the positions are being written");
+  // Before the partition is released.
+  const last = progress.flush(postgres);
+  lease.assertHeld = async () => undefined;
+  answer.reject(new Error("no answer"));
+  await expect(periodic).rejects.toThrow("no answer");
+  await last;
+  const [row] = await postgres.run(
+    (sql) => sql`SELECT applied_realtime::int AS applied FROM flagkeep.partition WHERE id = 1`,
+  );
+  expect(row!.applied).toBe(5_000);
+  await postgres.close();
+});
+
 test("a batch that another engine has left open is finished with its end, by the engine of each partition", async () => {
   const { postgres } = await connect(server);
   const lease = await register(postgres);
