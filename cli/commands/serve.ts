@@ -76,7 +76,7 @@ async function start(config: Config, options: Record<string, unknown>): Promise<
     failServing,
     shared,
   );
-  await shared?.attach(server.metadata);
+  await shared?.attach(server.metadata, failServing);
   const initialized = await server.together(() =>
     firstStart(server.metadata, config["data-dir"], options.projectApiKey as string | undefined),
   );

@@ -64,7 +64,8 @@ export interface Conversion {
   position: { table: string; key: string[] } | null;
 }
 
-const conversionName = "persons conversion";
+/** The record in `flagkeep.secret`. */
+export const conversionName = "persons conversion";
 
 export async function readConversion(postgres: Postgres): Promise<Conversion | undefined> {
   const [row] = await postgres.run(

@@ -7,6 +7,7 @@
 import type { Sql } from "postgres";
 import { AppError } from "../lib/errors.ts";
 import type { Postgres, Transaction } from "./connection.ts";
+import { conversionName } from "./layout.ts";
 
 /** What an engine must hold for its commits to count. */
 export interface CommitFence {
@@ -56,7 +57,8 @@ export function leaseEnd({ renewedAt }: Pick<Lease, "renewedAt">): number {
 }
 
 /**
- * Acquires the lease if it is released, or held by an earlier engine of this node, and loading is not paused.
+ * Acquires the lease if it is released, or held by an earlier engine of this node, loading is not paused, and persons
+ * are not being converted.
  * @throws {PostgresUnreachableError}
  */
 export async function acquireLease(
@@ -64,10 +66,15 @@ export async function acquireLease(
   { node, holder }: Pick<Lease, "node" | "holder">,
 ): Promise<Lease | undefined> {
   const renewedAt = readClocks();
+  // The subqueries read the state before the statement has waited for the row, and a conversion that is recorded
+  // meanwhile changes the epoch.
   const [row] = await postgres.run(
     (sql) => sql`UPDATE flagkeep.lease
       SET epoch = epoch + 1, beat = beat + 1, beat_at = clock_timestamp(), front = ${node}, holder = ${holder}
-      WHERE (holder IS NULL OR front = ${node}) AND paused_until < clock_timestamp() RETURNING epoch`,
+      WHERE (holder IS NULL OR front = ${node}) AND paused_until < clock_timestamp()
+        AND epoch = (SELECT epoch FROM flagkeep.lease)
+        AND NOT EXISTS (SELECT 1 FROM flagkeep.secret WHERE name = ${conversionName})
+      RETURNING epoch`,
   );
   if (row === undefined) return undefined;
   const lease: Lease = {
@@ -119,15 +126,16 @@ export interface SeenLease {
   epoch: string;
   beat: string;
   isHeld: boolean;
+  /** No engine acquires it: loading is paused, or persons are being converted. */
   isPaused: boolean;
 }
 
 /** @throws {PostgresUnreachableError} */
 export async function readLease(postgres: Postgres): Promise<SeenLease> {
   const [row] = await postgres.run(
-    (
-      sql,
-    ) => sql`SELECT epoch::text, beat::text, holder IS NOT NULL AS held, paused_until > clock_timestamp() AS paused
+    (sql) => sql`SELECT epoch::text, beat::text, holder IS NOT NULL AS held,
+        paused_until > clock_timestamp()
+          OR EXISTS (SELECT 1 FROM flagkeep.secret WHERE name = ${conversionName}) AS paused
       FROM flagkeep.lease`,
   );
   return { epoch: row!.epoch, beat: row!.beat, isHeld: row!.held, isPaused: row!.paused };
@@ -191,4 +199,9 @@ export async function revokeLease(postgres: Postgres, { epoch, beat }: SeenLease
       WHERE epoch = ${epoch} AND beat = ${beat} AND holder IS NOT NULL RETURNING 1`,
   );
   return rows.length > 0;
+}
+
+/** Ends the lease of any holder, also of a suspended one, which cannot commit any more. */
+export async function fenceLease(t: Transaction): Promise<void> {
+  await t`UPDATE flagkeep.lease SET epoch = epoch + 1, holder = NULL`;
 }

@@ -193,11 +193,7 @@ export async function markReturned(postgres: Postgres, dataDir: string): Promise
  */
 export async function assertNodesMayStart(postgres: Postgres): Promise<void> {
   await assertNoConversion(postgres);
-  if ((await pendingMigration(postgres)) !== undefined)
-    throw new ClusterMigrationError(
-      "A data directory is being migrated to PostgreSQL.",
-      "Wait until `flagkeep migrate-to-cluster` has finished.",
-    );
+  await assertNoMigration(postgres);
   const [row] = await postgres.run(
     (sql) => sql`SELECT value FROM flagkeep.secret WHERE name = ${broughtBack}`,
   );
@@ -206,6 +202,15 @@ export async function assertNodesMayStart(postgres: Postgres): Promise<void> {
       `The data in PostgreSQL was migrated to the data directory ${row.value}. Both would load into the same ClickHouse.`,
       `Use that directory. If it was never used: DELETE FROM flagkeep.secret WHERE name = '${broughtBack}'.`,
     );
+}
+
+/** @throws {ClusterMigrationError} a migration is in progress or was interrupted */
+export async function assertNoMigration(postgres: Postgres): Promise<void> {
+  if ((await pendingMigration(postgres)) === undefined) return;
+  throw new ClusterMigrationError(
+    "The migration of a data directory to PostgreSQL has not finished.",
+    "Wait for it, or run `flagkeep migrate-to-cluster` with that data directory again; it continues where it was.",
+  );
 }
 
 /**

@@ -9,9 +9,9 @@ import { hostname } from "node:os";
 import { metadataStore } from "../accounts/db.ts";
 import type { Metadata } from "../accounts/metadata.ts";
 import { changeChannel } from "../cluster/commits.ts";
-import { Postgres, type PostgresUnreachableError } from "../cluster/connection.ts";
+import { Postgres, PostgresUnreachableError } from "../cluster/connection.ts";
 import { PostgresJournal, type PostgresJournalOptions } from "../cluster/journal.ts";
-import { chooseLayout, type PersonsLayout } from "../cluster/layout.ts";
+import { chooseLayout, type PersonsLayout, readLayout } from "../cluster/layout.ts";
 import { countUnheld, type Loading, type PartitionLag, readLoading } from "../cluster/loading.ts";
 import { assertNodesMayStart } from "../cluster/migration.ts";
 import {
@@ -22,6 +22,7 @@ import {
   sendHeartbeat,
   sharedSecret,
 } from "../cluster/nodes.ts";
+import { deleteSqlite } from "../cluster/replica-file.ts";
 import { type CopyProgress, describeProgress } from "../cluster/replica-reader.ts";
 import { describeHeldBack } from "../cluster/safe-number.ts";
 import { migratePostgres } from "../cluster/schema.ts";
@@ -31,6 +32,7 @@ import type { Config } from "../config/settings.ts";
 import { newPayloadKey, readPayloadKey, writePayloadKey } from "../flags/store/payload-key.ts";
 import type { SharedState } from "../http/edge-deps.ts";
 import { PeriodicTasks } from "../lib/concurrency.ts";
+import { AppError, OperatorActionError } from "../lib/errors.ts";
 import { type PostgresAddress, redactPostgresUrl } from "../lib/store-urls.ts";
 import { acquireEngineLock } from "../lock.ts";
 import type { Log } from "../log.ts";
@@ -57,8 +59,18 @@ const feedSecondsMax = 10;
 /** Interval of logging that events are not loaded. */
 const logEveryMs = 60_000;
 
+/** Persons were converted to the other layout while a node was starting or suspended. */
+class PersonsConvertedError extends OperatorActionError {
+  readonly code = "persons_converted";
+  override readonly hint = "Start the node again.";
+  constructor(found: PersonsLayout) {
+    super(`The cluster stores persons as "${found}" since a conversion that this node has missed.`);
+  }
+}
+
 export class ClusterNode implements SharedState {
   private readonly node: NodeInfo;
+  private readonly layout: PersonsLayout;
   private copy: StoreReplica | undefined;
   private living: NodeInfo[];
   private loading: Loading = {
@@ -85,6 +97,7 @@ export class ClusterNode implements SharedState {
     private readonly log: Log,
     { layout, cacheBytes }: { layout: PersonsLayout; cacheBytes: number },
   ) {
+    this.layout = layout;
     if (layout === "rows") {
       const settings = { connections: personConnections, name: "persons" };
       let isUnavailable = false;
@@ -131,6 +144,8 @@ export class ClusterNode implements SharedState {
     await postgres.untilDone(async () => {
       await migratePostgres(postgres);
       await assertNodesMayStart(postgres);
+      // Left by a conversion that was interrupted here and finished elsewhere.
+      deleteSqlite(dataPaths.peopleConversion);
       const chosen = { persons: config["cluster-persons"], loading: config["cluster-loading"] };
       layout = (await chooseLayout(postgres, chosen)).persons;
       const copying = (store: string) => ({
@@ -143,6 +158,8 @@ export class ClusterNode implements SharedState {
       );
       try {
         await StoreReplica.prepare(dataPaths.people, personStore, postgres, copying("persons"));
+        // A conversion to replicas that ended meanwhile has copied the persons to the replica.
+        await assertLayoutKept(postgres, layout);
         if (layout === "rows") deleteLeftPersons(dataPaths.people);
       } finally {
         engine?.release();
@@ -162,12 +179,18 @@ export class ClusterNode implements SharedState {
     return this.node.id;
   }
 
-  /** Starts to replicate changes of other nodes into the store. */
-  async attach(metadata: Metadata): Promise<void> {
+  /**
+   * Starts to replicate changes of other nodes into the store.
+   * @param onRejected called when persons were converted or migrated while this node was suspended: it must exit
+   * @throws {PersonsConvertedError} @throws {ConversionPendingError} @throws {ClusterMigrationError}
+   */
+  async attach(metadata: Metadata, onRejected: (error: AppError) => void): Promise<void> {
     const onApplied = (isBack: boolean) => metadata.changes.syncRows(isBack);
     this.copy = StoreReplica.attach(metadata.db.$client, metadataStore, this.postgres, { onApplied });
     await this.check();
     await this.postgres.untilDone(() => this.recordLife());
+    // A conversion that started before the first heartbeat has seen no node.
+    await this.postgres.untilDone(() => assertLayoutKept(this.postgres, this.layout));
     await this.postgres.listen(changeChannel, (name) => {
       if (name === metadataStore.name) void this.check();
     });
@@ -176,7 +199,13 @@ export class ClusterNode implements SharedState {
       // Changes made outside of `change`, such as when a key was last used.
       await this.settle();
     });
-    this.chores.every(heartbeatMs, () => this.recordLife());
+    this.chores.every(heartbeatMs, async () => {
+      await this.recordLife();
+      await assertLayoutKept(this.postgres, this.layout).catch((error: unknown) => {
+        if (!(error instanceof AppError) || error instanceof PostgresUnreachableError) throw error;
+        onRejected(error);
+      });
+    });
     this.chores.every(tidyEveryMs, async () => {
       await this.copy!.tidy();
       await pruneStoppedNodes(this.postgres);
@@ -315,4 +344,11 @@ export class ClusterNode implements SharedState {
     if (reason === null && this.problem !== null) this.log.info("PostgreSQL is available again");
     this.problem = reason;
   }
+}
+
+/** @throws {PersonsConvertedError} @throws {ConversionPendingError} @throws {ClusterMigrationError} @throws {PostgresUnreachableError} */
+async function assertLayoutKept(postgres: Postgres, layout: PersonsLayout): Promise<void> {
+  await assertNodesMayStart(postgres);
+  const { persons } = await readLayout(postgres);
+  if (persons !== layout) throw new PersonsConvertedError(persons);
 }

@@ -4,6 +4,7 @@
  */
 
 import { mkdirSync, renameSync } from "node:fs";
+import type { Sql } from "postgres";
 import { compactCommits } from "../cluster/commits.ts";
 import { Postgres, type Transaction } from "../cluster/connection.ts";
 import {
@@ -15,11 +16,13 @@ import {
   readLayout,
   recordConversion,
 } from "../cluster/layout.ts";
-import { assertNodesStopped, copyStore, isStoreSent } from "../cluster/migration.ts";
+import { fenceLease } from "../cluster/lease.ts";
+import { assertNodesStopped, assertNoMigration, copyStore, isStoreSent } from "../cluster/migration.ts";
 import { deleteSqlite } from "../cluster/replica-file.ts";
 import { isReplica } from "../cluster/replica-marker.ts";
 import { migratePostgres } from "../cluster/schema.ts";
 import { StoreReplica } from "../cluster/store-replica.ts";
+import { AppError } from "../lib/errors.ts";
 import type { PostgresAddress } from "../lib/store-urls.ts";
 import { acquireStoresLock } from "../lock.ts";
 import { paths } from "../paths.ts";
@@ -40,6 +43,15 @@ const connections = 2;
 const deletedAtOnce = 20_000;
 const deleteMs = 60_000;
 
+/** A node that was suspended or starting has committed changes of persons that were not copied. */
+class PersonsChangedError extends AppError {
+  readonly code = "persons_changed";
+  override readonly hint = "Nothing was switched. Stop all nodes and run the command again.";
+  constructor() {
+    super("Persons changed during the conversion.");
+  }
+}
+
 export interface ConversionOptions {
   /** Of a stopped node, or an empty folder. */
   dataDir: string;
@@ -51,8 +63,9 @@ export interface ConversionOptions {
 
 /**
  * @returns false if the cluster has the layout already
- * @throws {ClusterMigrationError} a node is running @throws {ConversionPendingError} of a conversion to the other layout
- * @throws {PartitionsNeedRowsError}
+ * @throws {ClusterMigrationError} a node is running, or a migration has not finished
+ * @throws {ConversionPendingError} of a conversion to the other layout
+ * @throws {PartitionsNeedRowsError} @throws {PersonsChangedError}
  * @throws {DirectoryInUseError} @throws {PostgresUnreachableError} the command can be retried
  */
 export async function convertPersons(address: PostgresAddress, options: ConversionOptions): Promise<boolean> {
@@ -63,12 +76,17 @@ export async function convertPersons(address: PostgresAddress, options: Conversi
   const postgres = new Postgres(address, { connections, name: "conversion" });
   try {
     await migratePostgres(postgres);
+    await assertNoMigration(postgres);
     await assertNodesStopped(postgres);
     const pending = await readConversion(postgres);
     if (pending !== undefined && pending.to !== to) throw new ConversionPendingError(pending.to);
     const { persons: layout, loading } = await readLayout(postgres);
     if (loading === "partitions" && to !== "rows") throw new PartitionsNeedRowsError();
-    if (layout === to && pending === undefined) return false;
+    if (layout === to && pending === undefined) {
+      // A conversion was interrupted here and finished elsewhere.
+      deleteSqlite(paths(dataDir).peopleConversion);
+      return false;
+    }
     if (layout !== to) await copyPersons(postgres, pending, options);
     options.onStep("deleting the previous copy");
     if (to === "rows") await deleteReplicated(postgres);
@@ -89,21 +107,13 @@ async function copyPersons(
   options: ConversionOptions,
 ): Promise<void> {
   const { to } = options;
-  const source = to === "rows" ? await readRevision(postgres) : await rowsPosition(postgres);
-  let conversion = pending;
-  if (conversion?.source !== source) {
-    conversion = { id: crypto.randomUUID(), to, source, position: null };
-    const started = conversion;
-    await postgres.run((sql) => recordConversion(sql, started));
-    // A node that started before it was recorded.
-    await assertNodesStopped(postgres).catch(async (error) => {
-      await postgres.run((sql) => recordConversion(sql, undefined));
-      throw error;
-    });
-  }
+  const conversion = await startConversion(postgres, pending, to);
+  let source: string;
   try {
-    if (to === "rows") await copyReplicaToRows(postgres, conversion, options);
-    else await copyRowsToReplicas(postgres, conversion, options);
+    source =
+      to === "rows"
+        ? await copyReplicaToRows(postgres, conversion, options)
+        : await copyRowsToReplicas(postgres, conversion, options);
   } catch (error) {
     const different = { ...conversion, source: "" };
     if (error instanceof RowsMismatchError) await postgres.run((sql) => recordConversion(sql, different));
@@ -111,16 +121,45 @@ async function copyPersons(
   }
   await postgres.transaction(async (t) => {
     await t`UPDATE flagkeep.layout SET persons = ${to}`;
-    // Replicas that have not seen the conversion are copied again.
+    // Replicas that have not seen the conversion are copied again. Later commits wait for this transaction.
     await t`UPDATE flagkeep.store SET told_from = revision WHERE name = ${personStore.name}`;
+    if ((await readSource(t, to)) !== source) throw new PersonsChangedError();
   });
 }
 
+/** Records the conversion and ends the lease: from then on no engine commits, and no node starts. */
+async function startConversion(
+  postgres: Postgres,
+  pending: Conversion | undefined,
+  to: PersonsLayout,
+): Promise<Conversion> {
+  const started = pending ?? { id: crypto.randomUUID(), to, source: "", position: null };
+  await postgres.transaction(async (t) => {
+    await recordConversion(t, started);
+    await fenceLease(t);
+  });
+  // A node that started before it was recorded.
+  await assertNodesStopped(postgres).catch(async (error) => {
+    if (pending === undefined) await postgres.run((sql) => recordConversion(sql, undefined));
+    throw error;
+  });
+  const source = await postgres.run((sql) => readSource(sql, to));
+  if (source === started.source) return started;
+  const conversion = { id: crypto.randomUUID(), to, source, position: null };
+  await postgres.run((sql) => recordConversion(sql, conversion));
+  return conversion;
+}
+
+/** Changes whenever what is copied does. */
+const readSource = async (sql: Sql | Transaction, to: PersonsLayout): Promise<string> =>
+  to === "rows" ? await readRevision(sql) : await rowsPosition(sql);
+
+/** @returns the revision that was copied */
 async function copyReplicaToRows(
   postgres: Postgres,
   conversion: Conversion,
   { dataDir, onStep, onRows }: ConversionOptions,
-): Promise<void> {
+): Promise<string> {
   const { people: replica, peopleConversion } = paths(dataDir);
   const path = isReplica(replica) ? replica : peopleConversion;
   onStep("updating the replica");
@@ -133,16 +172,18 @@ async function copyReplicaToRows(
     await copyToRows(people, postgres, { position: conversion.position, record }, onRows);
     onStep("comparing");
     await compareRows(people, postgres);
+    return String(StoreReplica.attach(people.$client, personStore, postgres).revision);
   } finally {
     people.$client.close();
   }
 }
 
+/** @returns the position that was copied */
 async function copyRowsToReplicas(
   postgres: Postgres,
-  { id }: Conversion,
+  { id, source }: Conversion,
   { dataDir, onStep, onRows }: ConversionOptions,
-): Promise<void> {
+): Promise<string> {
   const { peopleConversion: path } = paths(dataDir);
   if (!isStoreSent(path, id)) {
     // Sent rows that were deleted since would stay.
@@ -166,6 +207,7 @@ async function copyRowsToReplicas(
     });
     onStep("comparing");
     await compareRows(people, postgres);
+    return source;
   } finally {
     people.$client.close();
   }
@@ -197,10 +239,8 @@ async function compactAll(postgres: Postgres): Promise<void> {
   await compactCommits(postgres, personStore.name);
 }
 
-async function readRevision(postgres: Postgres): Promise<string> {
-  const [row] = await postgres.run(
-    (sql) => sql`SELECT revision FROM flagkeep.store WHERE name = ${personStore.name}`,
-  );
+async function readRevision(sql: Sql | Transaction): Promise<string> {
+  const [row] = await sql`SELECT revision FROM flagkeep.store WHERE name = ${personStore.name}`;
   return String(row!.revision);
 }
 

@@ -75,6 +75,12 @@ async function addMembers(node: ServerProcess): Promise<void> {
   expect((await fetch(url, { method: "PATCH", headers, body: csv })).status).toBe(200);
 }
 
+/** Waits until a statement waits for a lock. */
+async function waitForLock(cluster: TestCluster): Promise<void> {
+  const waiting = "SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+  await until(async () => (await cluster.ask<{ n: number }>(waiting))[0]!.n > 0, "it waits");
+}
+
 /** Kills a conversion that waits for a table's lock, acquired before it starts or when some of its work is done. */
 async function killWaiting(
   cluster: TestCluster,
@@ -87,8 +93,7 @@ async function killWaiting(
   const run = Bun.spawn([executable, ...args], { stderr: "ignore", stdout: "ignore" });
   await until(isReached, "some of it is done");
   if (lock !== undefined) await blocker.unsafe(lock);
-  const waiting = "SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
-  await until(async () => (await cluster.ask<{ n: number }>(waiting))[0]!.n > 0, "it waits");
+  await waitForLock(cluster);
   run.kill("SIGKILL");
   await run.exited;
   await cluster.ask(
@@ -188,3 +193,34 @@ test("a killed conversion continues, and all persons are the same, to rows and b
   await cluster.everythingIsLoaded();
   await until(async () => JSON.stringify(await dumpFile(dataDir)).includes('"plan":"last"'), "it changes");
 }, 180_000);
+
+test("a node exits if persons are converted while it starts or is suspended", async () => {
+  await using cluster = await TestCluster.start(1);
+  const node = cluster.nodes[0]!;
+  // As after a suspended node continues.
+  await cluster.ask("UPDATE flagkeep.layout SET persons = 'rows'");
+  expect(await node.process.exited).toBe(1);
+  await cluster.ask("UPDATE flagkeep.layout SET persons = 'replica'");
+  const serve = ["serve", "--port", "0", "--data-dir", node.dataDir, ...cluster.settings];
+  for (const [change, reason] of [
+    ["UPDATE flagkeep.layout SET persons = 'rows'", "Start the node again"],
+    [
+      `INSERT INTO flagkeep.secret VALUES ('persons conversion', '{"to":"rows"}')`,
+      "convert-persons --to rows",
+    ],
+  ] as const) {
+    const sql = new SQL(cluster.postgresUrl, { max: 1 });
+    const conversion = await sql.reserve();
+    await conversion.unsafe("BEGIN; LOCK TABLE flagkeep.secret IN SHARE MODE");
+    const start = flagkeep(serve);
+    await waitForLock(cluster);
+    // The node has not sent a heartbeat yet, and has found no conversion.
+    await conversion.unsafe(change);
+    await conversion.unsafe("COMMIT");
+    conversion.release();
+    await sql.close();
+    const { code, stderr } = await start;
+    expect([code, stderr]).toEqual([1, expect.stringContaining(reason)]);
+    await cluster.ask("UPDATE flagkeep.layout SET persons = 'replica'");
+  }
+}, 60_000);

@@ -2,10 +2,12 @@
 
 import { afterAll, beforeAll, describe, expect, test as unitTest } from "bun:test";
 import { Postgres } from "../../src/cluster/connection.ts";
+import { recordConversion } from "../../src/cluster/layout.ts";
 import {
   acquireLease,
   assertLeaseHeld,
   expiredMs,
+  fenceLease,
   LeaseLostError,
   LeaseObserver,
   LeaseObservers,
@@ -19,6 +21,7 @@ import {
 import { migratePostgres } from "../../src/cluster/schema.ts";
 import { parsePostgresUrl } from "../../src/lib/store-urls.ts";
 import { hasPostgres, startPostgres, type TestPostgres, testWithPostgres } from "../support/postgres.ts";
+import { until } from "../support/server.ts";
 
 const test = testWithPostgres("the lease");
 
@@ -80,6 +83,41 @@ test("a released lease is acquired immediately, a held one only by the same node
   expect(await acquireLease(postgres, getEngine())).toBeDefined();
   await expect(postgres.run((sql) => assertLeaseHeld(sql, second))).rejects.toThrow(LeaseLostError);
   await postgres.close();
+});
+
+test("a conversion of persons ends the lease, and no engine acquires it before the conversion has ended", async () => {
+  const { postgres, database } = await connect();
+  const engine = getEngine();
+  const lease = (await acquireLease(postgres, engine))!;
+  const other = new Postgres(postgres.address, { connections: 1, name: "conversion" });
+  const isRecorded = Promise.withResolvers<void>();
+  const isWaiting = Promise.withResolvers<void>();
+  const recorded = other.transaction(async (t) => {
+    await recordConversion(t, { id: "1", to: "rows", source: "0", position: null });
+    await fenceLease(t);
+    isRecorded.resolve();
+    await isWaiting.promise;
+  });
+  await isRecorded.promise;
+  // Read before the conversion is committed, and waits for the row.
+  const acquired = acquireLease(postgres, getEngine(engine.node));
+  await until(async () => {
+    const waiting = await server.run(
+      `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = '${database}'`,
+    );
+    return waiting.length > 0;
+  }, "it waits");
+  isWaiting.resolve();
+  await recorded;
+  expect(await acquired).toBeUndefined();
+  await expect(renewLease(postgres, lease)).rejects.toThrow(LeaseLostError);
+  expect(await acquireLease(postgres, getEngine(engine.node))).toBeUndefined();
+  // Followers wait, and do not restart for it.
+  expect(await readLease(postgres)).toMatchObject({ isHeld: false, isPaused: true });
+  await other.run((sql) => recordConversion(sql, undefined));
+  expect(await readLease(postgres)).toMatchObject({ isHeld: false, isPaused: false });
+  expect(await acquireLease(postgres, getEngine(engine.node))).toBeDefined();
+  await Promise.all([postgres.close(), other.close()]);
 });
 
 test("a candidate revokes a lease that was unchanged for 5.5 s of its own clock, and never a renewed one", async () => {

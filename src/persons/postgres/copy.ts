@@ -1,6 +1,7 @@
 /** Copies persons between the file of a data directory and the rows of a cluster; nothing else may use either. */
 
 import type { Database } from "bun:sqlite";
+import type { Sql } from "postgres";
 import type { Postgres, Transaction } from "../../cluster/connection.ts";
 import { setPositions } from "../../cluster/partitions.ts";
 import { addRowHashes, noRows, type RowSums, rowHash, rowHashSql } from "../../cluster/row-hashes.ts";
@@ -213,11 +214,9 @@ export async function copyToRows(
 }
 
 /** Changes whenever a row does: every change of persons is numbered, and every step moves a cursor. */
-export async function rowsPosition(postgres: Postgres): Promise<string> {
-  const [row] = await postgres.run(
-    (sql) => sql`SELECT (SELECT max(change_id) FROM flagkeep.person_change)::text AS change,
-      (SELECT string_agg(last_seq::text, ' ' ORDER BY lane) FROM flagkeep.person_cursor) AS cursors`,
-  );
+export async function rowsPosition(sql: Sql | Transaction): Promise<string> {
+  const [row] = await sql`SELECT (SELECT max(change_id) FROM flagkeep.person_change)::text AS change,
+    (SELECT string_agg(last_seq::text, ' ' ORDER BY lane) FROM flagkeep.person_cursor) AS cursors`;
   return `${row!.change} ${row!.cursors}`;
 }
 
