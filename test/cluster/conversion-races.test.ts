@@ -84,6 +84,20 @@ test.each([
   },
 );
 
+test("the tables have statistics when a conversion to rows has ended", async () => {
+  const { postgres, database } = await connectCluster("replica");
+  await convert(postgres, "rows");
+  await until(async () => {
+    const tables = await server.run<{ name: string }>(
+      "SELECT relname AS name FROM pg_stat_user_tables WHERE schemaname = 'flagkeep' AND last_analyze IS NOT NULL",
+      database,
+    );
+    const names = tables.map(({ name }) => name);
+    return ["person", "distinct_id", "pending_override"].every((name) => names.includes(name));
+  }, "they are analyzed");
+  await postgres.close();
+});
+
 test("a conversion waits for an unfinished migration of a data directory", async () => {
   const { postgres } = await connect(server);
   await startMigration(postgres, "some directory");

@@ -211,6 +211,9 @@ export async function copyToRows(
     // What the event store lacks is copied again, unless it has everything up to here.
     await t`INSERT INTO flagkeep.person_change (change_id, project_id, is_cached_only) VALUES (${last + 1}, 0, true)`;
   });
+  // Otherwise the first queries would be planned as if the tables were empty.
+  const tables = copied.map(({ name }) => `flagkeep.${name}`);
+  await postgres.run((sql) => sql.unsafe(`ANALYZE ${tables.join(", ")}`), compareMs);
 }
 
 /** Changes whenever a row does: every change of persons is numbered, and every step moves a cursor. */
