@@ -52,6 +52,8 @@ const tidyEveryMs = 20_000;
 const releaseMs = 500;
 /** Limit of finishing a load before a pause; an unfinished one is resumed after the pause. */
 const handOverMs = 20_000;
+/** The same after the lease was acquired, which is not renewed meanwhile. */
+const acquiredMs = 3_000;
 /** How long after its deadline an insert may still be stored. */
 const lateInsertMs = 1_000;
 /** Timeout of deleting loaded blocks. */
@@ -363,9 +365,10 @@ export class ClusterPersons {
       // The next engine of this node continues it; engines of other nodes go on loading.
       const { node, id: holder } = partitions.lease;
       if ((await acquireLease(postgres, { node, holder })) === undefined) return;
-      await partitions.stop();
-      await this.settle();
-      await partitions.release({ isLoaded: true });
+      if (await partitions.stop(acquiredMs)) {
+        await this.settle();
+        await partitions.release({ isLoaded: true });
+      }
     }
     this.callbacks.onFree();
   }
@@ -374,7 +377,7 @@ export class ClusterPersons {
   private async handOver({ settle }: PipelinePort, cursor: (lane: Lane) => number): Promise<void> {
     const end = async () => {
       await this.reader?.stop();
-      await this.partitions?.stop();
+      await this.partitions?.stop(handOverMs);
       await settle();
       return true;
     };
@@ -385,9 +388,9 @@ export class ClusterPersons {
     this.callbacks.onPaused();
   }
 
-  /** Stops reading the journal, so that the step in progress is the last one. */
-  async rest(): Promise<void> {
-    await this.partitions?.stop();
+  /** Stops reading the journal, and waits for the step in progress, which is the last one. */
+  async rest(timeoutMs: number): Promise<void> {
+    await this.partitions?.stop(timeoutMs);
   }
 
   /** Releases the lease; only `close` may follow. */

@@ -98,12 +98,25 @@ export class PartitionedLoading {
     this.chores.every(flushEveryMs, () => this.flush());
   }
 
-  /** Ends the step in progress, and stops loading. */
-  async stop(): Promise<void> {
+  /** Whether partitions change, or loading stops: what is in memory of released ones is outdated. */
+  get isChanging(): boolean {
+    return this.isStopped || this.changing !== undefined;
+  }
+
+  /**
+   * Ends the step in progress, and stops loading.
+   * @returns whether it has ended in time; otherwise the next holders of its partitions finish its batch
+   */
+  async stop(timeoutMs: number): Promise<boolean> {
     this.isStopped = true;
+    return await Promise.race([this.end(), Bun.sleep(timeoutMs).then(() => false)]);
+  }
+
+  private async end(): Promise<boolean> {
     await this.changing?.catch(() => undefined);
     await this.rest();
     this.chores.stop();
+    return true;
   }
 
   /** Releases all partitions; call `stop` before, unless the process ends at once. */

@@ -364,9 +364,10 @@ function replaceEngine(reason: CancelReason): never {
 
 async function stop(engine: Engine, timeoutMs: number): Promise<void> {
   const { pipeline, people, server, eventStore, shared, chores } = engine;
+  const end = performance.now() + timeoutMs;
   await eventStore.rest();
-  await shared?.rest();
-  if (shared === undefined || shared.isLoader) await pipeline.drain(timeoutMs);
+  await shared?.rest(timeoutMs);
+  if (shared === undefined || shared.isLoader) await pipeline.drain(Math.max(0, end - performance.now()));
   await shared?.stop((lane) => pipeline.cursor(lane));
   await server.stop();
   chores.stop();

@@ -45,17 +45,18 @@ async function holdsAll({ progress }: PartitionedLoading): Promise<void> {
 
 async function close(postgres: Postgres, engines: readonly PartitionedLoading[]): Promise<void> {
   for (const engine of engines) {
-    await engine.stop();
+    await engine.stop(10_000);
     await engine.release({ isLoaded: true });
   }
   await postgres.close();
 }
 
-test("what a step has requeued is discarded before the partitions change", async () => {
+test("what a step has requeued is discarded before the partitions change, and nothing else changes meanwhile", async () => {
   const { postgres } = await connect(server);
   const engine = await open(postgres);
   const pending: string[] = [];
   let pendingAtChange: string[] | undefined;
+  let isChanging: boolean | undefined;
   engine.start({
     ...idle,
     discard: () => void pending.splice(0),
@@ -63,11 +64,31 @@ test("what a step has requeued is discarded before the partitions change", async
     settle: async () => void pending.push("the rest of a batch"),
     reload: () => {
       pendingAtChange = [...pending];
+      isChanging = engine.isChanging;
     },
   });
   await holdsAll(engine);
-  expect(pendingAtChange).toEqual([]);
+  expect({ pendingAtChange, isChanging }).toEqual({ pendingAtChange: [], isChanging: true });
+  await until(() => !engine.isChanging, "it loads");
   await close(postgres, [engine]);
+});
+
+test("an engine stops in time although its step does not end", async () => {
+  const { postgres } = await connect(server);
+  const engine = await open(postgres);
+  let isHanging = false;
+  engine.start({
+    ...idle,
+    settle: () => (isHanging ? Promise.withResolvers<void>().promise : Promise.resolve()),
+  });
+  await holdsAll(engine);
+  await until(() => !engine.isChanging, "it loads");
+  isHanging = true;
+  expect(await engine.stop(10)).toBe(false);
+  expect(engine.isChanging).toBe(true);
+  isHanging = false;
+  expect(await engine.stop(10_000)).toBe(true);
+  await close(postgres, []);
 });
 
 const all = Array.from({ length: partitionCount }, (_, id) => id);
