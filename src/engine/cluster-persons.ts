@@ -315,10 +315,11 @@ export class ClusterPersons {
 
   /**
    * Runs a periodic change of the small tables; skipped while PostgreSQL is unavailable. With several engines, new rows
-   * must be inserted after those of the others are known.
+   * must be inserted after those of the others are known, and not of projects that another one loads.
    */
   async changeIfAvailable<Result>(run: () => Result): Promise<Result | undefined> {
     if (this.partitions === undefined) return run();
+    if (this.partitions.isChanging) return undefined;
     try {
       return await this.change(run);
     } catch (error) {
