@@ -4,6 +4,7 @@ import { getLines } from "../journal/entry.ts";
 import type { JournalBatch } from "../journal/reader.ts";
 import { type Lane, lanes } from "../journal/segment.ts";
 import type { Postgres } from "./connection.ts";
+import { deleteBlocks } from "./partitions.ts";
 import { SafeNumber } from "./safe-number.ts";
 
 /** Approximate bytes of entries per batch; a single block may be larger. */
@@ -82,14 +83,7 @@ export class JournalReader {
 
   /** Deletes blocks that are recorded as loaded. */
   async forget(loaded: Record<Lane, number>): Promise<void> {
-    for (const lane of lanes) {
-      await this.postgres.run(
-        (sql) =>
-          sql`DELETE FROM flagkeep.journal
-          WHERE lane = ${lane} AND first_seq <= ${loaded[lane]} AND first_seq + entries - 1 <= ${loaded[lane]}`,
-        readMs,
-      );
-    }
+    await deleteBlocks(this.postgres, loaded, readMs);
   }
 
   private rest(): void {
