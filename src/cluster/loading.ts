@@ -51,18 +51,24 @@ export interface PartitionLag {
   openBatch: string | null;
 }
 
+export interface PartitionCounts {
+  /** 0 if one engine loads everything. */
+  all: number;
+  /** Partitions that no engine loads. */
+  unheld: number;
+}
+
 export interface Loading {
   /** The node with the lease, by PostgreSQL's clock: for display only. */
   node: string | null;
   /** Nodes whose engines load events. */
   loadingNodes: readonly string[];
-  /** Empty if one engine loads everything. */
-  partitions: readonly PartitionLag[];
+  partitions: PartitionCounts;
   pausedUntil: Date | null;
   heldBack: HeldBack | null;
 }
 
-/** @throws {PostgresUnreachableError} */
+/** Nodes read it every few seconds, so it does not read the journal. @throws {PostgresUnreachableError} */
 export async function readLoading(postgres: Postgres): Promise<Loading> {
   const [row] = await postgres.run(
     (
@@ -72,16 +78,24 @@ export async function readLoading(postgres: Postgres): Promise<Loading> {
         CASE WHEN paused_until > clock_timestamp() THEN paused_until END AS paused_until
       FROM flagkeep.lease`,
   );
-  const partitions = await readPartitionLags(postgres);
+  const partitions = await countPartitions(postgres);
   const { node, paused_until: pausedUntil } = row!;
   const loaders =
-    partitions.length === 0 ? [node].filter((id) => id !== null) : await readLoadingNodes(postgres);
+    partitions.all === 0 ? [node].filter((id) => id !== null) : await readLoadingNodes(postgres);
   return { node, loadingNodes: loaders, partitions, pausedUntil, heldBack: await readHeldBack(postgres) };
 }
 
-/** Partitions that no engine loads. */
-export const countUnheld = (partitions: readonly PartitionLag[]): number =>
-  partitions.filter(({ node }) => node === null).length;
+/** @throws {PostgresUnreachableError} */
+export async function countPartitions(postgres: Postgres): Promise<PartitionCounts> {
+  const [counts] = await postgres.run(
+    (sql) => sql<PartitionCounts[]>`
+      SELECT count(*)::int AS all, (count(*) FILTER (WHERE l.id IS NULL))::int AS unheld
+      FROM flagkeep.partition p LEFT JOIN flagkeep.loader l
+        ON l.id = p.holder AND l.beat_at > clock_timestamp() - ${expiredMs} * interval '1 millisecond'
+      WHERE (SELECT loading FROM flagkeep.layout) = 'partitions'`,
+  );
+  return counts!;
+}
 
 async function readLoadingNodes(postgres: Postgres): Promise<string[]> {
   const rows = await postgres.run(
@@ -92,7 +106,7 @@ async function readLoadingNodes(postgres: Postgres): Promise<string[]> {
 }
 
 /** @returns nothing if one engine loads everything @throws {PostgresUnreachableError} */
-export async function readPartitionLags(postgres: Postgres): Promise<PartitionLag[]> {
+export async function readPartitionLags(postgres: Postgres, timeoutMs?: number): Promise<PartitionLag[]> {
   // Most partitions have the same position.
   const rows = await postgres.run(
     (sql) => sql<PartitionLag[]>`
@@ -114,6 +128,7 @@ export async function readPartitionLags(postgres: Postgres): Promise<PartitionLa
         JOIN behind h ON h.lane = 'historical' AND h.seq = place.historical
         LEFT JOIN flagkeep.loader l ON l.id = p.holder LEFT JOIN flagkeep.front f ON f.id = l.node
       WHERE (SELECT loading FROM flagkeep.layout) = 'partitions' ORDER BY p.id`,
+    timeoutMs,
   );
   return [...rows];
 }
@@ -196,7 +211,8 @@ export interface ClusterState {
 
 /** @throws {PostgresUnreachableError} */
 export async function readClusterState(postgres: Postgres): Promise<ClusterState> {
-  const { loadingNodes, partitions, pausedUntil, heldBack } = await readLoading(postgres);
+  const { loadingNodes, pausedUntil, heldBack } = await readLoading(postgres);
+  const partitions = await readPartitionLags(postgres);
   const nodes = await postgres.run(
     (sql) => sql`SELECT id, name, version,
         greatest(0, floor(extract(epoch FROM clock_timestamp() - seen_at)))::int AS seconds

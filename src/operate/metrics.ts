@@ -52,7 +52,7 @@ interface ClusterSources {
     /** Undefined if the node has all persons. */
     readonly persons: { readonly cacheUse: CacheUse; readonly feedAgeSeconds: number } | undefined;
     readonly unheldPartitions: number;
-    readonly partitions: readonly PartitionLag[];
+    readPartitionLags(): Promise<readonly PartitionLag[]>;
   };
 }
 
@@ -222,8 +222,10 @@ export class Metrics {
     this.gauge(
       "flagkeep_partition_lag_entries",
       "Journal entries after the position of a partition, of any partition; absent if one node loads everything.",
-      (set) => {
-        for (const { id, waitingRealtime, waitingHistorical } of node.partitions)
+      async (set) => {
+        // While PostgreSQL is unavailable, the lags of the previous scrape are the last known ones.
+        const lags = await node.readPartitionLags().catch(() => []);
+        for (const { id, waitingRealtime, waitingHistorical } of lags)
           set({ partition: String(id) }, waitingRealtime + waitingHistorical);
       },
       ["partition"],
@@ -355,7 +357,7 @@ export class Metrics {
   private gauge(
     name: string,
     help: string,
-    read: (set: (labels: Record<string, string>, value: number) => void) => void,
+    read: (set: (labels: Record<string, string>, value: number) => void) => void | Promise<void>,
     labelNames: string[] = ["lane"],
   ): void {
     new Gauge({
@@ -364,7 +366,7 @@ export class Metrics {
       labelNames,
       registers: [this.registry],
       collect() {
-        read((labels, value) => this.set(labels, value));
+        return read((labels, value) => this.set(labels, value));
       },
     });
   }

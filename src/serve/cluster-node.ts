@@ -12,7 +12,7 @@ import { changeChannel } from "../cluster/commits.ts";
 import { Postgres, PostgresUnreachableError } from "../cluster/connection.ts";
 import { PostgresJournal, type PostgresJournalOptions } from "../cluster/journal.ts";
 import { chooseLayout, type PersonsLayout, readLayout } from "../cluster/layout.ts";
-import { countUnheld, type Loading, type PartitionLag, readLoading } from "../cluster/loading.ts";
+import { type Loading, type PartitionLag, readLoading, readPartitionLags } from "../cluster/loading.ts";
 import { assertNodesMayStart } from "../cluster/migration.ts";
 import {
   heartbeatMs,
@@ -56,6 +56,8 @@ const tidyEveryMs = 20_000;
 const unloadedSecondsMax = 15;
 /** Changes of persons are read twice a second. */
 const feedSecondsMax = 10;
+/** Timeout of a metric: a scrape must not wait for PostgreSQL. */
+const lagsMs = 2_000;
 /** Interval of logging that events are not loaded. */
 const logEveryMs = 60_000;
 
@@ -76,7 +78,7 @@ export class ClusterNode implements SharedState {
   private loading: Loading = {
     node: null,
     loadingNodes: [],
-    partitions: [],
+    partitions: { all: 0, unheld: 0 },
     pausedUntil: null,
     heldBack: null,
   };
@@ -253,14 +255,14 @@ export class ClusterNode implements SharedState {
     return this.loading.loadingNodes.length > 0;
   }
 
-  /** Empty if one engine loads everything. */
-  get partitions(): readonly PartitionLag[] {
-    return this.loading.partitions;
-  }
-
   /** Partitions that no node loads. */
   get unheldPartitions(): number {
-    return countUnheld(this.partitions);
+    return this.loading.partitions.unheld;
+  }
+
+  /** Empty if one engine loads everything. @throws {PostgresUnreachableError} */
+  async readPartitionLags(): Promise<readonly PartitionLag[]> {
+    return this.loading.partitions.all === 0 ? [] : await readPartitionLags(this.postgres, lagsMs);
   }
 
   get isPaused(): boolean {
@@ -281,9 +283,9 @@ export class ClusterNode implements SharedState {
     if (feedSeconds >= feedSecondsMax) return [`Changes of persons have not been read for ${feedSeconds} s.`];
     const seconds = Math.floor((performance.now() - this.loadedAt) / 1_000);
     if (seconds < unloadedSecondsMax) return [];
-    const { unheldPartitions: unheld, partitions } = this;
+    const { unheld, all } = this.loading.partitions;
     if (!this.isLoaded || unheld === 0) return [`No node has loaded events for ${seconds} s.`];
-    return [`No node has loaded ${unheld} of ${partitions.length} partitions for ${seconds} s.`];
+    return [`No node has loaded ${unheld} of ${all} partitions for ${seconds} s.`];
   }
 
   status(): NonNullable<Status["shared"]> {

@@ -5,7 +5,7 @@ import type { Postgres, Transaction } from "../../src/cluster/connection.ts";
 import { JournalReader } from "../../src/cluster/journal-reader.ts";
 import { chooseLayout } from "../../src/cluster/layout.ts";
 import { LeaseLostError, leaseEnd, leaseMs } from "../../src/cluster/lease.ts";
-import { pauseLoading, resumeLoading } from "../../src/cluster/loading.ts";
+import { countPartitions, pauseLoading, readLoading, resumeLoading } from "../../src/cluster/loading.ts";
 import {
   acquirePartitions,
   deleteLoadedBlocks,
@@ -147,6 +147,21 @@ test("while loading is paused nothing is acquired, and a pause waits until every
   expect(await acquirePartitions(postgres, lease, [7])).toEqual([]);
   await resumeLoading(postgres);
   expect((await acquirePartitions(postgres, lease, [7])).length).toBe(1);
+  await postgres.close();
+});
+
+test("nodes count the partitions that no engine loads", async () => {
+  const { postgres } = await connect(server);
+  const lease = await register(postgres);
+  await acquirePartitions(postgres, lease, [1, 2]);
+  expect(await countPartitions(postgres)).toEqual({ all: 0, unheld: 0 });
+  await postgres.run((sql) => sql`UPDATE flagkeep.layout SET loading = 'partitions'`);
+  expect(await countPartitions(postgres)).toEqual({ all: 64, unheld: 62 });
+  await postgres.run(
+    (sql) => sql`UPDATE flagkeep.loader SET beat_at = clock_timestamp() - interval '6 seconds'`,
+  );
+  const { partitions } = await readLoading(postgres);
+  expect(partitions).toEqual({ all: 64, unheld: 64 });
   await postgres.close();
 });
 

@@ -1,7 +1,7 @@
 /** Doctor checks of a cluster: PostgreSQL, its standby, the nodes, waiting entries and the clock. */
 
 import { Postgres } from "../../cluster/connection.ts";
-import { countUnheld, readPartitionLags } from "../../cluster/loading.ts";
+import { countPartitions } from "../../cluster/loading.ts";
 import { describeHeldBack, type HeldBack, readHeldBack } from "../../cluster/safe-number.ts";
 import { firstLine } from "../../lib/errors.ts";
 import { type PostgresAddress, redactPostgresUrl } from "../../lib/store-urls.ts";
@@ -60,7 +60,7 @@ async function countUnheldPartitions(postgres: Postgres): Promise<number> {
     (sql) => sql`SELECT to_regclass('flagkeep.partition') IS NOT NULL AS exists`,
     timeoutMs,
   );
-  return table!.exists === true ? countUnheld(await readPartitionLags(postgres)) : 0;
+  return table!.exists === true ? (await countPartitions(postgres)).unheld : 0;
 }
 
 function getFindings(server: Server, address: PostgresAddress, heldBack: HeldBack | null): Finding[] {
