@@ -219,8 +219,9 @@ test("a node exits if persons are converted while it starts or is suspended", as
     await conversion.unsafe("COMMIT");
     conversion.release();
     await sql.close();
-    const { code, stderr } = await start;
+    const { code, stderr, stdout } = await start;
     expect([code, stderr]).toEqual([1, expect.stringContaining(reason)]);
+    expect(stdout).not.toContain("listening");
     await cluster.ask("UPDATE flagkeep.layout SET persons = 'replica'");
   }
 }, 60_000);
