@@ -270,6 +270,15 @@ export async function readHighestApplied(
   return row!;
 }
 
+/** The newest number in the journal; 0 if all of it is loaded. @throws {PostgresUnreachableError} */
+export async function readNewest(postgres: Postgres, lane: Lane): Promise<number> {
+  const [row] = await postgres.run(
+    (sql) => sql<{ last: number }[]>`SELECT (first_seq + entries - 1)::float8 AS last FROM flagkeep.journal
+      WHERE lane = ${lane} ORDER BY first_seq DESC LIMIT 1`,
+  );
+  return row?.last ?? 0;
+}
+
 /** Sets the positions of all partitions of a cluster without nodes. */
 export async function setPositions(
   t: Transaction,

@@ -345,6 +345,8 @@ export class ClusterPersons {
       source: new PostgresPersonSource(postgres),
       sweep: async (nowMicros) => {
         try {
+          // Not only those of this engine.
+          if ((await this.partitions?.isCaughtUp()) === false) return;
           const pending = await postgres.run((sql) => sql`SELECT 1 FROM flagkeep.pending_override LIMIT 1`);
           if (pending.length > 0) await this.change((t) => sweepPendingRows(t, nowMicros));
         } catch (error) {

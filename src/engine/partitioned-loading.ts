@@ -12,6 +12,8 @@ import {
   type LoaderLease,
   type PartitionState,
   partitionCount,
+  readLowestPosition,
+  readNewest,
   readPartitions,
   registerLoader,
   releasePartitions,
@@ -31,6 +33,8 @@ const flushEveryMs = 500;
 /** How long after its deadline an insert may still be stored. */
 const lateInsertMs = 1_000;
 const pollMs = 20;
+/** Longest interval between two calls of `isCaughtUp`. */
+const recentMs = 15_000;
 
 /** The pipeline of this engine. */
 export interface PipelinePort extends Omit<ReaderDeps, "onFailure"> {
@@ -65,6 +69,8 @@ export class PartitionedLoading {
   /** The change of partitions in progress. */
   private changing: Promise<void> | undefined;
   private isStopped = false;
+  /** The newest realtime entry at a time. */
+  private newest = { seq: Number.POSITIVE_INFINITY, at: Number.NEGATIVE_INFINITY };
 
   private constructor(
     private readonly postgres: Postgres,
@@ -124,6 +130,17 @@ export class PartitionedLoading {
     this.chores.stop();
     if (isLoaded) await this.progress.flush(this.postgres);
     await unregisterLoader(this.postgres, this.lease);
+  }
+
+  /**
+   * Whether the engines have applied all realtime entries that were stored at the previous call; call it regularly. Newer
+   * ones are always waiting under load. @throws {PostgresUnreachableError}
+   */
+  async isCaughtUp(): Promise<boolean> {
+    const { seq, at } = this.newest;
+    this.newest = { seq: await readNewest(this.postgres, "realtime"), at: performance.now() };
+    const { realtime } = await readLowestPosition(this.postgres);
+    return realtime.applied >= seq && this.newest.at - at < recentMs;
   }
 
   /** Revokes engines that have ended, and acquires, releases and requests partitions. */

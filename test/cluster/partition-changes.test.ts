@@ -6,7 +6,7 @@ import { acquirePartitions, partitionCount, readPartitions } from "../../src/clu
 import { PartitionedLoading, type PipelinePort } from "../../src/engine/partitioned-loading.ts";
 import { hasPostgres, startPostgres, type TestPostgres, testWithPostgres } from "../support/postgres.ts";
 import { until } from "../support/server.ts";
-import { connect } from "./journal-support.ts";
+import { append, connect } from "./journal-support.ts";
 
 const test = testWithPostgres("changes of partitions");
 let server: TestPostgres;
@@ -106,5 +106,22 @@ test("partitions that were acquired after the engine had given up waiting are lo
     async () => (await readPartitions(postgres)).partitions.every(({ holder }) => holder === null),
     "a pause releases everything",
   );
+  await close(postgres, [engine]);
+});
+
+test("engines have caught up when what waited before is applied in all partitions", async () => {
+  const { postgres } = await connect(server);
+  const engine = await open(postgres);
+  // What waited before the first call is unknown.
+  expect([await engine.isCaughtUp(), await engine.isCaughtUp()]).toEqual([false, true]);
+  const last = await append(postgres, 0);
+  const apply = (which: number) =>
+    postgres.run(
+      (sql) => sql`UPDATE flagkeep.partition SET applied_realtime = ${last} WHERE id % 2 = ${which}`,
+    );
+  await apply(0);
+  expect([await engine.isCaughtUp(), await engine.isCaughtUp()]).toEqual([true, false]);
+  await apply(1);
+  expect(await engine.isCaughtUp()).toBe(true);
   await close(postgres, [engine]);
 });
