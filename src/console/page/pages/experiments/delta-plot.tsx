@@ -94,7 +94,9 @@ function Axis({ extent }: { extent: number }) {
   );
 }
 
-const columnsCount = 7;
+/** Columns that phones show; the others are `wide`. */
+const narrowColumns = 4;
+const wideColumns = 3;
 
 function MetricRows({
   metric,
@@ -112,13 +114,14 @@ function MetricRows({
   return (
     <tbody>
       <tr class="metric-head">
-        <th scope="rowgroup" colSpan={columnsCount}>
+        <th scope="rowgroup" colSpan={narrowColumns}>
           <span class="row">
             <b>{metricName(metric)}</b> <Badge>{w.roleNames[role]}</Badge>
             <Badge>{w.goals[goal]}</Badge>
           </span>
           {error && <p class="error">{error}</p>}
         </th>
+        <td class="wide" colSpan={wideColumns} />
       </tr>
       {baseline && (
         <tr>
@@ -160,7 +163,8 @@ function MetricRows({
           <th scope="row">{w.holdout}</th>
           <td class="wide">{number(holdout.number_of_samples)}</td>
           <td class="wide">{shownMean(holdout)}</td>
-          <td colSpan={columnsCount - 3}>{w.holdoutUntested}</td>
+          <td colSpan={narrowColumns - 1}>{w.holdoutUntested}</td>
+          <td class="wide" />
         </tr>
       )}
       {metric.metric_type === "funnel" && <Steps rows={[...(baseline ? [baseline] : []), ...rows]} />}
@@ -259,7 +263,7 @@ function Steps({ rows }: { rows: readonly ResultRow[] }) {
   if (counted.length === 0) return null;
   return (
     <tr>
-      <td colSpan={columnsCount}>
+      <td colSpan={narrowColumns}>
         <details>
           <summary>{w.funnelSteps}</summary>
           <ul class="plain-list">
@@ -271,6 +275,7 @@ function Steps({ rows }: { rows: readonly ResultRow[] }) {
           </ul>
         </details>
       </td>
+      <td class="wide" colSpan={wideColumns} />
     </tr>
   );
 }
