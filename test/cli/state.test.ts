@@ -261,8 +261,10 @@ describe("doctor", () => {
     expect(await examine(await stoppedDirectory())).toMatchObject({ code: 0, bad: [] });
   });
 
-  test("finds files that others can read", async () => {
+  test("finds files that others can read, unless they are empty", async () => {
     const dataDir = await stoppedDirectory();
+    writeFileSync(join(dataDir, ".gitkeep"), "", { mode: 0o644 });
+    expect(await examine(dataDir)).toMatchObject({ code: 0, bad: [] });
     chmodSync(join(dataDir, "flagkeep.sqlite"), 0o644);
     expect(await examine(dataDir)).toMatchObject({ code: 1, bad: ["permissions error"] });
   });

@@ -38,6 +38,8 @@ function checkAccess(dataDir: string): Finding[] {
   return paths.flatMap((path) => {
     const stats = statSync(path, { throwIfNoEntry: false });
     if (stats === undefined || (stats.mode & 0o077) === 0) return [];
+    // Such as the .gitkeep of a clone.
+    if (stats.isFile() && stats.size === 0) return [];
     const hint = `Run: chmod ${stats.isDirectory() ? "700" : "600"} ${shellWord(path)}`;
     return [failure("permissions", `Other users can access ${path} (mode ${formatMode(stats)}).`, hint)];
   });
@@ -49,7 +51,7 @@ interface Walk {
   user: number;
   /** This process runs as that user: the operating system checks access. */
   isUser: boolean;
-  /** See `keptFolders`. */
+  /** See `preservedFolders`. */
   retainedFolders: readonly string[];
 }
 
