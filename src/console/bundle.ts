@@ -15,7 +15,7 @@ export interface BundledFile {
   brotli: Uint8Array;
 }
 
-/** The second argument tells whether names at the top are local to the script. */
+/** Minifies a script. `isModule`: top-level names are module-scoped. */
 type Shrink = (code: string, isModule: boolean) => Promise<string>;
 
 const pageFolder = join(import.meta.dir, "page");
@@ -27,7 +27,7 @@ const frameEntry = "survey-frame.ts";
 /**
  * The files of the page, minified and compressed.
  *
- * @param shrink makes a script smaller than the bundler does
+ * @param shrink minifies more than the bundler does
  * @throws if the page does not compile.
  */
 export async function bundlePage(shrink: Shrink = async (code) => code): Promise<BundledFile[]> {
