@@ -76,7 +76,7 @@ function FlagMarks({
   return (
     <ul class="flag-marks">
       {[...marks].map(([position, entries]) => (
-        <li key={position} style={{ "--place": `${position / Math.max(1, buckets.length - 1)}` }}>
+        <li key={position} style={{ "--position": `${position / Math.max(1, buckets.length - 1)}` }}>
           <a href={history} aria-label={w.changesOn(entries.length, names[position]!)}>
             {entries.length}
           </a>

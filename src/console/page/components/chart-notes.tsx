@@ -22,23 +22,26 @@ export function ChartNotes({ buckets, names }: { buckets: readonly string[]; nam
     request(inProject(`annotations/?scope=project&limit=${notesMax}`), { signal }),
   );
   const [opened, setOpened] = useState<number | "new">();
-  const placed = (notes.data?.results ?? [])
-    .map((note) => ({ note, place: bucketAt(note.date_marker, buckets) }))
-    .filter(({ note, place: position }) => position >= 0 && isWithin(note, position, buckets));
-  const byPlace = new Map(
-    [...Map.groupBy(placed, ({ place }) => place)].map(([place, of]) => [place, of.map(({ note }) => note)]),
+  const dated = (notes.data?.results ?? [])
+    .map((note) => ({ note, position: bucketAt(note.date_marker, buckets) }))
+    .filter(({ note, position }) => position >= 0 && isWithin(note, position, buckets));
+  const byPosition = new Map(
+    [...Map.groupBy(dated, ({ position }) => position)].map(([position, of]) => [
+      position,
+      of.map(({ note }) => note),
+    ]),
   );
   return (
     <div class="chart-notes">
-      {byPlace.size > 0 && (
+      {byPosition.size > 0 && (
         <ul class="flag-marks">
-          {[...byPlace].map(([place, found]) => (
-            <li key={place} style={{ "--place": `${place / Math.max(1, buckets.length - 1)}` }}>
+          {[...byPosition].map(([position, found]) => (
+            <li key={position} style={{ "--position": `${position / Math.max(1, buckets.length - 1)}` }}>
               <button
                 type="button"
                 class="note-mark"
-                aria-label={w.on(found.length, names[place] ?? "")}
-                onClick={() => setOpened(place)}
+                aria-label={w.on(found.length, names[position] ?? "")}
+                onClick={() => setOpened(position)}
               >
                 {found.length}
               </button>
@@ -66,7 +69,7 @@ export function ChartNotes({ buckets, names }: { buckets: readonly string[]; nam
       )}
       {typeof opened === "number" && (
         <NoteList
-          notes={byPlace.get(opened) ?? []}
+          notes={byPosition.get(opened) ?? []}
           onClose={() => setOpened(undefined)}
           onChanged={notes.reload}
         />
@@ -76,8 +79,8 @@ export function ChartNotes({ buckets, names }: { buckets: readonly string[]; nam
 }
 
 /** Whether a note is in its bucket: the last one has an end too. */
-function isWithin(note: Note, place: number, buckets: readonly string[]): boolean {
-  if (place < buckets.length - 1 || buckets.length < 2) return true;
+function isWithin(note: Note, position: number, buckets: readonly string[]): boolean {
+  if (position < buckets.length - 1 || buckets.length < 2) return true;
   const [before, last] = buckets.slice(-2).map((bucket) => Date.parse(bucket.replace(" ", "T")));
   return Date.parse(wallTime(note.date_marker).replace(" ", "T")) < last! + (last! - before!);
 }

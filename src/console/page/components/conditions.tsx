@@ -80,16 +80,16 @@ export function Conditions({
   const first = kinds[0]!;
   return (
     <div class="conditions">
-      {conditions.map((condition, place) => (
+      {conditions.map((condition, position) => (
         <ConditionLine
-          key={place}
+          key={position}
           condition={condition}
           kinds={kinds}
           groupTypeIndex={groupTypeIndex}
-          onChange={(changed) => put(place, changed)}
-          onRemove={() => onChange(conditions.filter((_, index) => index !== place))}
+          onChange={(changed) => put(position, changed)}
+          onRemove={() => onChange(conditions.filter((_, index) => index !== position))}
           problem={isShowingProblems ? conditionProblem(condition) : undefined}
-          isFirst={place === 0}
+          isFirst={position === 0}
           isPlain={isPlain}
         />
       ))}

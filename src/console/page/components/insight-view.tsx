@@ -229,9 +229,9 @@ function Times({
       series={[{ name: w.people, values: bins.map(([, count]) => count) }]}
       onPick={
         onPick &&
-        ((place) => {
-          const [from] = bins[place]!;
-          onPick({ series: 0, seconds: [from, from + bins[1]![0] - bins[0]![0]] }, names[place]!);
+        ((position) => {
+          const [from] = bins[position]!;
+          onPick({ series: 0, seconds: [from, from + bins[1]![0] - bins[0]![0]] }, names[position]!);
         })
       }
     />

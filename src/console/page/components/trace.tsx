@@ -87,8 +87,8 @@ function Condition({ condition }: { condition: ExplainedCondition }) {
     <section class="trace-set">
       <h3>{w.set(condition.index + 1, outcome)}</h3>
       <ul>
-        {condition.filters.map((filter, place) => (
-          <li key={place} class={filter.result === "match" ? "fits" : "misses"}>
+        {condition.filters.map((filter, index) => (
+          <li key={index} class={filter.result === "match" ? "fits" : "misses"}>
             <Icon name={filter.result === "match" ? "check" : "close"} size={15} />
             <span>{formatCondition(toCondition(filter))}</span>
             <span class="muted">

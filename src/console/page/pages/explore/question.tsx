@@ -63,10 +63,10 @@ export function QuestionFields({
         </div>
       ) : (
         <div class="stack tight">
-          {(kind === "lifecycle" ? series.slice(0, 1) : series).map((item, place) => {
-            const name = isFunnel ? w.step(place) : w.series(place);
+          {(kind === "lifecycle" ? series.slice(0, 1) : series).map((item, position) => {
+            const name = isFunnel ? w.step(position) : w.series(position);
             return (
-              <div key={place} class="stack tight">
+              <div key={position} class="stack tight">
                 <div class="row bottom">
                   <span class="label series-name">{name}</span>
                   <div class="grow">
@@ -75,7 +75,7 @@ export function QuestionFields({
                       label={`${name}: ${w.event}`}
                       isLabelHidden
                       value={item.event}
-                      onInput={(event) => put(place, { ...item, event })}
+                      onInput={(event) => put(position, { ...item, event })}
                     />
                   </div>
                   {kind === "trends" && (
@@ -84,7 +84,7 @@ export function QuestionFields({
                       isLabelHidden
                       value={item.math}
                       choices={entries(w.maths)}
-                      onChange={(math) => put(place, { ...item, math })}
+                      onChange={(math) => put(position, { ...item, math })}
                     />
                   )}
                   {kind === "trends" && isOfProperty(item.math) && (
@@ -93,7 +93,7 @@ export function QuestionFields({
                       label={`${name}: ${w.property}`}
                       isLabelHidden
                       value={item.math_property ?? ""}
-                      onInput={(property) => put(place, { ...item, math_property: property })}
+                      onInput={(property) => put(position, { ...item, math_property: property })}
                     />
                   )}
                   {!item.properties?.length && (
@@ -101,7 +101,7 @@ export function QuestionFields({
                       kind="quiet"
                       icon="filter"
                       label={w.addFilterTo(name)}
-                      onClick={() => put(place, { ...item, properties: [emptyCondition] })}
+                      onClick={() => put(position, { ...item, properties: [emptyCondition] })}
                     />
                   )}
                   <Button
@@ -109,14 +109,14 @@ export function QuestionFields({
                     icon="trash"
                     label={w.removeSeries(name)}
                     isDisabled={series.length === 1}
-                    onClick={() => onChange({ series: series.filter((_, index) => index !== place) })}
+                    onClick={() => onChange({ series: series.filter((_, index) => index !== position) })}
                   />
                 </div>
                 {item.properties && item.properties.length > 0 && (
                   <div class="series-filters">
                     <Conditions
                       conditions={item.properties}
-                      onChange={(changed) => put(place, { ...item, properties: changed })}
+                      onChange={(changed) => put(position, { ...item, properties: changed })}
                       kinds={["event", "person"]}
                       addLabel={w.addFilter}
                       isPlain

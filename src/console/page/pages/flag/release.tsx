@@ -44,10 +44,10 @@ export function Release({
     onChange({ ...draft, filters: { ...filters, ...changed } });
   const putSet = (position: number, changed: ConditionSet) =>
     putFilters({ groups: sets.map((other, index) => (index === position ? changed : other)) });
-  const moveSet = (place: number, by: number) => {
+  const moveSet = (position: number, by: number) => {
     const next = [...sets];
-    const [moved] = next.splice(place, 1);
-    next.splice(place + by, 0, moved!);
+    const [moved] = next.splice(position, 1);
+    next.splice(position + by, 0, moved!);
     putFilters({ groups: next });
   };
   const chooseKind = (next: ValueKind) => {
@@ -115,24 +115,24 @@ export function Release({
       <section class="stack">
         <h2>{w.setsTitle}</h2>
         <p class="help">{sets.length === 0 ? w.noSets : w.setsHelp}</p>
-        {sets.map((set, place) => (
+        {sets.map((set, position) => (
           <ConditionSetCard
-            key={place}
-            position={place}
+            key={position}
+            position={position}
             count={sets.length}
             set={set}
             variants={variants.map(({ key }) => key)}
             groupTypes={groupTypes}
             flagGroupType={filters.aggregation_group_type_index ?? null}
-            blastRadius={blastRadius === null ? null : blastRadius?.sets[place]}
-            onChange={(changed) => putSet(place, changed)}
-            onMove={(by) => moveSet(place, by)}
+            blastRadius={blastRadius === null ? null : blastRadius?.sets[position]}
+            onChange={(changed) => putSet(position, changed)}
+            onMove={(by) => moveSet(position, by)}
             onDuplicate={() =>
               putFilters({
-                groups: [...sets.slice(0, place + 1), structuredClone(set), ...sets.slice(place + 1)],
+                groups: [...sets.slice(0, position + 1), structuredClone(set), ...sets.slice(position + 1)],
               })
             }
-            onRemove={() => putFilters({ groups: sets.filter((_, index) => index !== place) })}
+            onRemove={() => putFilters({ groups: sets.filter((_, index) => index !== position) })}
           />
         ))}
         <div>

@@ -34,7 +34,7 @@ export function Variants({
   const put = (position: number, changed: Variant) =>
     onVariants(variants.map((other, index) => (index === position ? changed : other)));
   // A partly typed key may equal another variant's: apply it when the field is left.
-  const [typed, setTyped] = useState<{ place: number; key: string }>();
+  const [typed, setTyped] = useState<{ position: number; key: string }>();
   const rename = ({ key: before }: Variant) => {
     const after = typed?.key.trim();
     setTyped(undefined);
@@ -49,26 +49,26 @@ export function Variants({
   };
   const spread = () => {
     const shares = evenShares(variants.length);
-    onVariants(variants.map((variant, place) => ({ ...variant, rollout_percentage: shares[place]! })));
+    onVariants(variants.map((variant, position) => ({ ...variant, rollout_percentage: shares[position]! })));
   };
   return (
     <div class="stack tight">
       <h3>{w.variantsTitle}</h3>
-      {variants.map((variant, place) => (
-        <div key={place} class="variant">
+      {variants.map((variant, position) => (
+        <div key={position} class="variant">
           <div onFocusOut={() => rename(variant)}>
             <Field
               label={w.variantKey}
-              isLabelHidden={place > 0}
-              value={typed?.place === place ? typed.key : variant.key}
-              onInput={(key) => setTyped({ place, key })}
+              isLabelHidden={position > 0}
+              value={typed?.position === position ? typed.key : variant.key}
+              onInput={(key) => setTyped({ position, key })}
             />
           </div>
           <ShareField
             label={w.variantShare}
-            isLabelHidden={place > 0}
+            isLabelHidden={position > 0}
             value={variant.rollout_percentage}
-            onInput={(share) => put(place, { ...variant, rollout_percentage: share })}
+            onInput={(share) => put(position, { ...variant, rollout_percentage: share })}
           />
           <Area
             label={w.payload(variant.key)}
