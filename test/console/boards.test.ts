@@ -1,36 +1,20 @@
 /** Dashboards and the clean-up of stale flags in the browser. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { Browser } from "playwright-core";
-import { chromiumPath, startBrowser } from "../support/browser.ts";
-import { ServerProcess, until } from "../support/server.ts";
-import { axeFindings, openSignedIn, ownerCookie } from "./support.ts";
+import { beforeAll, describe, expect, test } from "bun:test";
+import { chromiumPath } from "../support/browser.ts";
+import { until } from "../support/server.ts";
+import { axeFindings, ownersBrowser } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("dashboards and clean-up", () => {
-  let server: ServerProcess;
-  let browser: Browser;
-  let cookie: string;
-  const path = (rest: string) => `/api/projects/${server.initialized.project.id}/${rest}`;
-  const post = async <Answer>(rest: string, body: object): Promise<Answer> => {
-    const answer = await server.api(path(rest), { method: "POST", body });
-    expect(answer.status).toBe(201);
-    return (await answer.json()) as Answer;
-  };
-  const open = () => openSignedIn(browser, cookie, { url: server.url });
+  const owner = ownersBrowser();
+  const { open, path, post } = owner;
 
   beforeAll(async () => {
-    server = await ServerProcess.start();
-    cookie = await ownerCookie(server);
-    browser = await startBrowser();
-    await server.batch([
+    await owner.server.batch([
       { event: "paid", distinct_id: "user-1" },
       { event: "paid", distinct_id: "user-2" },
     ]);
-    await server.eventsWhenStored(2);
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await server?.[Symbol.asyncDispose]();
+    await owner.server.eventsWhenStored(2);
   });
 
   test("tiles are moved by keys, computed again, duplicated and opened; one that fails is alone", async () => {
@@ -63,14 +47,14 @@ describe.skipIf(chromiumPath === undefined)("dashboards and clean-up", () => {
     await page.keyboard.press("Enter");
     await until(async () => (await names()).join() === "Broken,Payments,By name", "the tile has moved");
     const stored = async () =>
-      (await (await server.api(path(`dashboards/${id}/`))).json()) as {
+      (await (await owner.server.api(path(`dashboards/${id}/`))).json()) as {
         tiles: { insight: { name: string } }[];
       };
     await until(async () => (await stored()).tiles[1]!.insight.name === "Payments", "the move is stored");
     expect(await axeFindings(page)).toEqual([]);
 
-    await server.capture({ event: "paid", distinct_id: "user-3" });
-    await server.eventsWhenStored(3);
+    await owner.server.capture({ event: "paid", distinct_id: "user-3" });
+    await owner.server.eventsWhenStored(3);
     await page.getByRole("button", { name: "Refresh Payments" }).click();
     await page.getByText("3 total").waitFor();
     await page.getByRole("button", { name: "Actions: Payments", exact: true }).click();
@@ -165,7 +149,7 @@ describe.skipIf(chromiumPath === undefined)("dashboards and clean-up", () => {
     // A flag is stale when it has been the same for everybody for long.
     const { page, context, errors } = await open();
     await page.route(/feature_flags\/\?.*active=STALE/, async (route) => {
-      const answer = await server.api(path("feature_flags/?order=key&search=old-"));
+      const answer = await owner.server.api(path("feature_flags/?order=key&search=old-"));
       await route.fulfill({ json: await answer.json() });
     });
     await page.goto("/console/flags?state=stale");
@@ -180,7 +164,7 @@ describe.skipIf(chromiumPath === undefined)("dashboards and clean-up", () => {
     expect(await second.getByRole("button", { name: "Delete" }).getAttribute("aria-disabled")).toBe("true");
     await second.getByRole("button", { name: "Skip" }).click();
     await page.getByText("Done: 1 deleted, 0 turned off.").waitFor();
-    const list = (await (await server.api(path("feature_flags/?search=old-"))).json()) as {
+    const list = (await (await owner.server.api(path("feature_flags/?search=old-"))).json()) as {
       count: number;
     };
     expect(list.count).toBe(1);

@@ -15,12 +15,7 @@ interface Tile {
 
 describe.skipIf(chromiumPath === undefined)("dashboards", () => {
   const owner = ownersBrowser();
-  const path = (rest: string) => `/api/projects/${owner.server.initialized.project.id}/${rest}`;
-  const post = async (rest: string, body: object) => {
-    const answer = await owner.server.api(path(rest), { method: "POST", body });
-    expect(answer.status).toBe(201);
-    return (await answer.json()) as { id: number };
-  };
+  const { path, post } = owner;
   const getTiles = async (id: number | string) =>
     ((await (await owner.server.api(path(`dashboards/${id}/`))).json()) as { tiles: Tile[] }).tiles;
   /** "name x,y w×h", in reading order. */

@@ -1,21 +1,9 @@
 /** Early access features: created, released, enrolled in and deleted. */
 
 import { describe, expect, test } from "bun:test";
-import type { Page } from "playwright-core";
 import { chromiumPath } from "../support/browser.ts";
 import { until } from "../support/server.ts";
-import { axeFindings, ownersBrowser, themes } from "./support.ts";
-
-async function looksRight(page: Page): Promise<void> {
-  for (const theme of themes) {
-    await page.emulateMedia({ colorScheme: theme });
-    expect(await axeFindings(page)).toEqual([]);
-  }
-  const size = page.viewportSize()!;
-  await page.setViewportSize({ width: 360, height: 740 });
-  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
-  await page.setViewportSize(size);
-}
+import { looksRight, ownersBrowser } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("early access", () => {
   const owner = ownersBrowser();

@@ -1,24 +1,10 @@
 /** Experiments: set up step by step, launched, read, decided; holdouts and saved metrics. */
 
 import { describe, expect, test } from "bun:test";
-import type { Page } from "playwright-core";
 import { chromiumPath } from "../support/browser.ts";
-import { axeFindings, ownersBrowser, themes } from "./support.ts";
+import { looksRight, ownersBrowser } from "./support.ts";
 
 const dayMs = 86_400_000;
-
-/** Neither theme nor width has a finding, and nothing scrolls sideways on a phone. */
-async function looksRight(page: Page): Promise<void> {
-  for (const theme of themes) {
-    await page.emulateMedia({ colorScheme: theme });
-    expect(await axeFindings(page)).toEqual([]);
-  }
-  const size = page.viewportSize()!;
-  await page.setViewportSize({ width: 360, height: 740 });
-  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
-  expect(await axeFindings(page)).toEqual([]);
-  await page.setViewportSize(size);
-}
 
 describe.skipIf(chromiumPath === undefined)("experiments", () => {
   const owner = ownersBrowser();

@@ -107,7 +107,7 @@ describe.skipIf(chromiumPath === undefined)("changes of flags", () => {
       expect(await agree.getAttribute("aria-disabled")).toBe("true");
       expect((await readFlag(flag.id)).filters.groups[0]!.rollout_percentage).toBe(10);
 
-      // A switch is proposed, too; the list tells what waits.
+      // Turning a flag off also needs approval; the list shows pending changes.
       await page.goto("/console/flags?search=agreed");
       await page.getByText("1 change awaiting approval:").waitFor();
       await page.getByRole("switch", { name: "agreed" }).click();
@@ -184,7 +184,7 @@ describe.skipIf(chromiumPath === undefined)("changes of flags", () => {
     await page.getByText("The property is missing.").waitFor();
     await page.getByRole("button", { name: "Remove condition" }).click();
     await page.getByRole("spinbutton", { name: "Rollout percentage" }).fill("100");
-    await page.getByRole("textbox", { name: "People" }).fill("somebody");
+    await page.getByRole("textbox", { name: "People" }).fill("user-1");
     await page.getByText("Condition set 1: matched", { exact: true }).waitFor();
     await page.getByText("Saved off").waitFor();
     await page.getByText("Draft on").waitFor();
@@ -252,7 +252,7 @@ describe.skipIf(chromiumPath === undefined)("changes of flags", () => {
     await page
       .getByText(`condition set 1: People in "People in France" → ${said}`, { exact: true })
       .waitFor();
-    await page.goto(`/console/flags/${flag.id}?ids=somebody`);
+    await page.goto(`/console/flags/${flag.id}?ids=user-1`);
     await page.getByText(said).waitFor();
     expect(await page.getByText(/cohort \d+|performed rollback/).count()).toBe(0);
     await page.goto(`/console/flags/${flag.id}`);

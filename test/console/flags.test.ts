@@ -137,7 +137,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     await page.keyboard.type("by-keys");
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { level: 1, name: "by-keys" }).waitFor();
-    // A flag of which only the key was said is for nobody yet.
+    // A new flag with only a key matches no one.
     await page.getByText("No condition sets: off for everyone.").waitFor();
     expect(await page.title()).toBe("by-keys · Flagkeep");
     await page.keyboard.press("g");

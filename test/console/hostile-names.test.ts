@@ -1,4 +1,4 @@
-/** Names of any text and length: they stay text, and leave space for what stands beside them. */
+/** Names with markup, bidi controls or 400 characters are rendered as text and do not break the layout. */
 
 import { describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";

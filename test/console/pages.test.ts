@@ -32,7 +32,7 @@ const pages: readonly (readonly [path: string, heading: string, ready: string | 
   ["explore?question=" + encodeURIComponent('{"kind":"lifecycle"}'), "Explore", "Inactive:"],
   ["explore?question=" + encodeURIComponent('{"kind":"retention"}'), "Explore", /^\d+ (person|people)$/],
   ["persons", "People", "user-1"],
-  ["persons?search=nobody like that", "People", "No matching people"],
+  ["persons?search=unknown-user", "People", "No matching people"],
   ["persons/00000000-0000-4000-8000-000000000000", "People", "Not found"],
   ["cohorts", "Cohorts", "Those who paid"],
   ["cohorts/new", "New cohort", "Add group"],

@@ -7,12 +7,7 @@ import { axeFindings, ownersBrowser } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("the palette", () => {
   const owner = ownersBrowser();
-  const path = (rest: string) => `/api/projects/${owner.server.initialized.project.id}/${rest}`;
-  const post = async (rest: string, body: object) => {
-    const answer = await owner.server.api(path(rest), { method: "POST", body });
-    expect(answer.status).toBe(201);
-    return (await answer.json()) as { id: number };
-  };
+  const { path, post } = owner;
   const isActive = async (id: number) =>
     ((await (await owner.server.api(path(`feature_flags/${id}/`))).json()) as { active: boolean }).active;
 

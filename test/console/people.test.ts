@@ -6,12 +6,7 @@ import { axeFindings, ownersBrowser } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("people", () => {
   const owner = ownersBrowser();
-  const path = (rest: string) => `/api/projects/${owner.server.initialized.project.id}/${rest}`;
-  const post = async (rest: string, body: object) => {
-    const answer = await owner.server.api(path(rest), { method: "POST", body });
-    expect(answer.status).toBe(201);
-    return (await answer.json()) as { id: number };
-  };
+  const { post } = owner;
 
   test("a person has facts, visits, and flags with those that are on first", async () => {
     const session = { $session_id: "s-1", $referring_domain: "www.google.com" };

@@ -1,6 +1,6 @@
 /** The console in a real browser, over the compiled executable. */
 
-import { afterAll, beforeAll } from "bun:test";
+import { afterAll, beforeAll, expect } from "bun:test";
 import { createRequire } from "node:module";
 import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
@@ -81,6 +81,19 @@ export async function axeFindings(page: Page): Promise<string[]> {
   });
 }
 
+/** Neither theme nor width has a finding, and nothing scrolls sideways on a phone. */
+export async function looksRight(page: Page): Promise<void> {
+  for (const theme of themes) {
+    await page.emulateMedia({ colorScheme: theme });
+    expect(await axeFindings(page)).toEqual([]);
+  }
+  const size = page.viewportSize()!;
+  await page.setViewportSize({ width: 360, height: 740 });
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
+  expect(await axeFindings(page)).toEqual([]);
+  await page.setViewportSize(size);
+}
+
 interface AxeResults {
   violations: { id: string; nodes: { html: string; any: { message: string }[] }[] }[];
 }
@@ -141,9 +154,18 @@ export function ownersBrowser(args: readonly string[] = []) {
     await browser?.close();
     await server?.[Symbol.asyncDispose]();
   });
+  /** API path within the project. */
+  const path = (rest: string) => `/api/projects/${server.initialized.project.id}/${rest}`;
   return {
     get server() {
       return server;
+    },
+    path,
+    /** Creates an object of the project. */
+    async post<Answer = { id: number }>(rest: string, body: object): Promise<Answer> {
+      const answer = await server.api(path(rest), { method: "POST", body });
+      expect(answer.status).toBe(201);
+      return (await answer.json()) as Answer;
     },
     /** Gives the owner's password again: for ten minutes nothing asks for it. */
     async confirm(): Promise<void> {

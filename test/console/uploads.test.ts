@@ -2,10 +2,21 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import type { Browser } from "playwright-core";
+import type { Browser, Locator, Page } from "playwright-core";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
 import { ServerProcess, until } from "../support/server.ts";
 import { axeFindings, openSignedIn, ownerCookie, password } from "./support.ts";
+
+/** Opens the import dialog and selects a file with these lines. */
+async function startImport(page: Page, name: string, lines: readonly string[]): Promise<Locator> {
+  await page.goto("/console/instance?tab=imports");
+  await page.getByRole("button", { name: "Import a file" }).click();
+  const dialog = page.getByRole("dialog", { name: "Import a file" });
+  await dialog
+    .getByLabel("File", { exact: true })
+    .setInputFiles({ name, mimeType: "application/octet-stream", buffer: Buffer.from(lines.join("\n")) });
+  return dialog;
+}
 
 describe.skipIf(chromiumPath === undefined)("uploads", () => {
   let server: ServerProcess;
@@ -29,20 +40,15 @@ describe.skipIf(chromiumPath === undefined)("uploads", () => {
   });
 
   test("a file of the past is checked, then loaded; rejected records are read", async () => {
-    const lines = Array.from({ length: 50 }, (_, place) =>
+    const lines = Array.from({ length: 50 }, (_, index) =>
       JSON.stringify({
         event: "old",
-        distinct_id: `user-${place}`,
-        timestamp: place === 7 ? "never" : "2025-01-01T00:00:00Z",
+        distinct_id: `user-${index}`,
+        timestamp: index === 7 ? "never" : "2025-01-01T00:00:00Z",
       }),
     );
     const { page, context, errors } = await open();
-    await page.goto("/console/instance?tab=imports");
-    await page.getByRole("button", { name: "Import a file" }).click();
-    const dialog = page.getByRole("dialog", { name: "Import a file" });
-    await dialog
-      .getByLabel("File", { exact: true })
-      .setInputFiles({ name: "old.ndjson", mimeType: "text/plain", buffer: Buffer.from(lines.join("\n")) });
+    const dialog = await startImport(page, "old.ndjson", lines);
     const currentStep = dialog.getByRole("list", { name: "Steps of the import" }).locator("[aria-current]");
     expect(await currentStep.textContent()).toBe("2Columns");
     expect(await dialog.getByLabel("File", { exact: true }).isVisible()).toBe(false);
@@ -89,12 +95,7 @@ describe.skipIf(chromiumPath === undefined)("uploads", () => {
     ];
     rows[3] = "user-2;click;never;x";
     const { page, context, errors } = await open();
-    await page.goto("/console/instance?tab=imports");
-    await page.getByRole("button", { name: "Import a file" }).click();
-    const dialog = page.getByRole("dialog", { name: "Import a file" });
-    await dialog
-      .getByLabel("File", { exact: true })
-      .setInputFiles({ name: "clicks.csv", mimeType: "text/csv", buffer: Buffer.from(rows.join("\n")) });
+    const dialog = await startImport(page, "clicks.csv", rows);
     await dialog.getByText("Preview: first 20 rows").waitFor();
     const table = dialog.getByRole("region", { name: "Preview" });
     expect(await table.getByRole("columnheader").allTextContents()).toEqual(["who", "what", "at", "note"]);
@@ -104,7 +105,7 @@ describe.skipIf(chromiumPath === undefined)("uploads", () => {
     const fill = (field: string, source: string) =>
       dialog.getByRole("combobox", { name: field, exact: true }).fill(source);
     await fill("event", "'clicked'");
-    await fill("distinct_id", "nobody|who");
+    await fill("distinct_id", "user_id|who");
     await fill("timestamp", "note");
     expect(await axeFindings(page)).toEqual([]);
     await dialog.getByRole("button", { name: "Upload" }).click();
@@ -151,7 +152,7 @@ describe.skipIf(chromiumPath === undefined)("uploads", () => {
     await page.getByLabel("File of distinct IDs").setInputFiles({
       name: "ids.csv",
       mimeType: "text/csv",
-      buffer: Buffer.from('note,distinct_id\nyes,"-user,2"\nno,nobody\n'),
+      buffer: Buffer.from('note,distinct_id\nyes,"-user,2"\nno,user-3\n'),
     });
     await page.getByLabel("Distinct IDs", { exact: true }).fill("user-1");
     await page.getByRole("button", { name: "Save cohort" }).click();

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { chromiumPath } from "../support/browser.ts";
-import { axeFindings, ownersBrowser, themes } from "./support.ts";
+import { looksRight, ownersBrowser } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("web experiments", () => {
   const owner = ownersBrowser();
@@ -10,16 +10,6 @@ describe.skipIf(chromiumPath === undefined)("web experiments", () => {
   test("a web experiment is created, changed, launched and previewed", async () => {
     const { server } = owner;
     const { page, context, errors } = await owner.open(400);
-    const looksRight = async () => {
-      for (const theme of themes) {
-        await page.emulateMedia({ colorScheme: theme });
-        expect(await axeFindings(page)).toEqual([]);
-      }
-      const size = page.viewportSize()!;
-      await page.setViewportSize({ width: 360, height: 740 });
-      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
-      await page.setViewportSize(size);
-    };
     const stored = async () => {
       const { results } = await (await server.api("/api/projects/1/web_experiments/")).json();
       return results[0];
@@ -27,7 +17,7 @@ describe.skipIf(chromiumPath === undefined)("web experiments", () => {
     await page.goto("/console/experiments/new");
     await page.getByText("On pages").click();
     await page.getByLabel("Name").fill("Heading");
-    await looksRight();
+    await looksRight(page);
     await page.getByRole("button", { name: "Save and continue" }).click();
 
     await page.getByText("The control shows the pages as they are.").waitFor();
@@ -46,7 +36,7 @@ describe.skipIf(chromiumPath === undefined)("web experiments", () => {
     await test.getByLabel("Page URL").fill("/shop");
     await test.getByText("Only visits from a campaign").click();
     await test.getByLabel("UTM source").fill("mail");
-    await looksRight();
+    await looksRight(page);
     await page.getByRole("button", { name: "Save and continue" }).click();
     await page.getByText("css must not load anything").waitFor();
     await second.getByLabel("CSS", { exact: true }).fill("color: red");
@@ -82,7 +72,7 @@ describe.skipIf(chromiumPath === undefined)("web experiments", () => {
     await page.getByRole("button", { name: "Launch" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Launch" }).click();
     await page.getByText("disable_web_experiments: false").waitFor();
-    await looksRight();
+    await looksRight(page);
     await page.goto(`/console/experiments/${id}/setup?step=variants`);
     await test.getByText(`?__experiment_id=${id}&__experiment_variant=test`).waitFor();
     expect(await page.getByLabel("Variant key").nth(1).isDisabled()).toBe(true);
@@ -96,7 +86,7 @@ describe.skipIf(chromiumPath === undefined)("web experiments", () => {
     const dialog = page.getByRole("dialog");
     expect(await dialog.getByLabel("Name").inputValue()).toBe("Copy of Heading");
     await dialog.getByLabel("Flag key").fill("heading-2");
-    await looksRight();
+    await looksRight(page);
     await dialog.getByRole("button", { name: "Duplicate" }).click();
     await page.getByRole("heading", { level: 1, name: "Setup of Copy of Heading" }).waitFor();
     expect(await stored()).toMatchObject({
@@ -105,7 +95,7 @@ describe.skipIf(chromiumPath === undefined)("web experiments", () => {
     });
     await page.goto("/console/experiments");
     await page.getByText("Web · heading-2").waitFor();
-    await looksRight();
+    await looksRight(page);
     expect(errors).toEqual([]);
     await context.close();
   });
