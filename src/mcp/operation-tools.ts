@@ -4,6 +4,7 @@ import type { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import { type TProperties, Type } from "@sinclair/typebox";
 import { z } from "zod";
+import { experimentTransitions } from "../operations/experiment-transitions.ts";
 import {
   getQuery,
   type Members,
@@ -55,17 +56,18 @@ class ToolError extends Error {}
 
 /** Registers the tools of all operations that have one, and the transitions of experiments as one tool. */
 export function registerOperations(server: McpServer, answer: Answer, ask: SendRequest): void {
-  for (const { operation: of, form } of tools) {
-    const { description = `${of.summary}.`, hints } = form;
+  for (const { operation, form } of tools) {
+    const { summary, scope, http } = operation;
+    const { description = `${summary}.`, hints } = form;
     server.registerTool(
       form.name,
       {
         description:
-          of.scope === undefined ? description : `${description} Scope ${[of.scope].flat().join(" or ")}.`,
-        inputSchema: inputSchema(of, form),
-        annotations: of.http.method === "GET" ? { readOnlyHint: true } : (hints ?? {}),
+          scope === undefined ? description : `${description} Scope ${[scope].flat().join(" or ")}.`,
+        inputSchema: inputSchema(operation, form),
+        annotations: http.method === "GET" ? { readOnlyHint: true } : (hints ?? {}),
       },
-      (given: Members) => answer(() => call(of, form, given, ask)),
+      (given: Members) => answer(() => call(operation, form, given, ask)),
     );
   }
   registerLifecycle(server, answer, ask);
@@ -130,16 +132,9 @@ function send(operation: Operation, address: string, members: Members, ask: Send
   return sendsQuery(operation) ? ask(method, `${target}?${getQuery(others)}`) : ask(method, target, others);
 }
 
-const actions = [
-  "launch",
-  "pause",
-  "resume",
-  "end",
-  "ship_variant",
-  "reset",
-  "archive",
-  "unarchive",
-] as const;
+/** What any transition takes. */
+const transitionMembers = Object.assign({}, ...experimentTransitions.map(({ input }) => input.properties));
+const actions = experimentTransitions.map(({ http }) => http.path.split("/").at(-1)!);
 
 function registerLifecycle(server: McpServer, answer: Answer, ask: SendRequest): void {
   server.registerTool(
@@ -149,19 +144,13 @@ function registerLifecycle(server: McpServer, answer: Answer, ask: SendRequest):
         "Launch, pause, resume, end, reset, archive or unarchive an experiment, or ship one of its variants to everyone. Scope experiment:write.",
       inputSchema: z.strictObject({
         project: projectArgument,
-        id: z.number().int().describe("Id of the experiment"),
+        ...toMembers({ properties: transitionMembers }),
+        id: z.int().describe("Id of the experiment"),
         action: z.enum(actions),
-        variant_key: z.string().optional().describe("ship_variant: the variant"),
-        release_to_everyone: z
-          .boolean()
-          .optional()
-          .describe("ship_variant: false keeps the present condition sets"),
-        conclusion: z.enum(["won", "lost", "inconclusive", "stopped_early", "invalid"]).optional(),
-        conclusion_comment: z.string().max(3_000).optional(),
       }),
     },
-    ({ project: of, id, action, ...members }) =>
-      answer(() => ask("POST", `/api/projects/${of ?? "@current"}/experiments/${id}/${action}/`, members)),
+    ({ project = "@current", id, action, ...members }: Members) =>
+      answer(() => ask("POST", `/api/projects/${project}/experiments/${id}/${action}/`, members)),
   );
 }
 
@@ -225,8 +214,14 @@ function toUnion(branches: readonly Shape[]): z.ZodType {
   return others.length === branches.length ? schema : schema.nullable();
 }
 
+/** Clients send a choice between "true" and "false" as a boolean too. */
+function toChoice(choices: readonly (string | number)[]): z.ZodType {
+  const literal = z.literal([...choices]);
+  return choices.includes("true") && choices.includes("false") ? z.union([literal, z.boolean()]) : literal;
+}
+
 function toPlain(shape: Shape): z.ZodType {
-  if (shape.enum !== undefined) return z.literal([...shape.enum]);
+  if (shape.enum !== undefined) return toChoice(shape.enum);
   switch (shape.type) {
     case "string":
       return toText(shape);

@@ -109,7 +109,10 @@ export const listAllExperiments = listOperation({
   input: object({
     status: optional(enumeration(statusNames, { description: "`complete` is `stopped`." })),
     archived: optional(
-      enumeration(archivedNames, { default: "false", description: "Archived experiments only, or also." }),
+      enumeration(archivedNames, {
+        default: "false",
+        description: "`true` lists only archived experiments, `all` also those.",
+      }),
     ),
     feature_flag_id: optional(int()),
     created_by_id: optional(int()),

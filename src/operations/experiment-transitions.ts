@@ -101,7 +101,7 @@ export const experimentTransitions = [
     answer: "The stopped experiment; everyone gets the variant.",
     inputExample: { variant_key: "test", conclusion: "won" },
     inputs: {
-      variant_key: string({ max: 400 }) as never,
+      variant_key: string({ max: 400, description: "The variant to ship." }) as never,
       ...Concluding,
       release_to_everyone: optional(
         bool({ default: true, description: "Otherwise the present condition sets get the variant." }),

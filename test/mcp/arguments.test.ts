@@ -1,6 +1,7 @@
 /** Arguments of the tools: none is ignored, and what flags have can be written (contract, management-api 8). */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { conclusionCommentMax } from "../../src/experiments/api/schemas.ts";
 import { ServerProcess } from "../support/server.ts";
 
 let server: ServerProcess;
@@ -265,6 +266,35 @@ describe("what flags have", () => {
     const { isError, text } = await call("delete_flag", { key: "needed" });
     expect([isError, text]).toEqual([true, expect.stringContaining("needs")]);
   });
+});
+
+test("archived experiments are chosen by a boolean or a word", async () => {
+  const { id } = await done("create_experiment", { name: "Put away", feature_flag_key: "put-away" });
+  for (const action of ["launch", "end"]) await done("experiment_lifecycle", { id, action });
+  const archived = { id, action: "archive", disable_feature_flag: true };
+  expect(await done("experiment_lifecycle", archived)).toMatchObject({ archived: true, status: "stopped" });
+  const count = async (chosen: unknown) =>
+    (
+      await done("list_experiments", {
+        search: "put-away",
+        ...(chosen === undefined ? {} : { archived: chosen }),
+      })
+    ).count;
+  for (const chosen of [true, "true", "all"]) expect([chosen, await count(chosen)]).toEqual([chosen, 1]);
+  for (const chosen of [undefined, false, "false"])
+    expect([chosen, await count(chosen)]).toEqual([chosen, 0]);
+  const { isError, text } = await call("list_experiments", { archived: "some" });
+  expect([isError, text]).toEqual([true, expect.stringContaining("at archived")]);
+});
+
+test("the comment on an experiment may be as long as over HTTP", async () => {
+  const { id } = await done("create_experiment", { name: "Commented" });
+  await done("experiment_lifecycle", { id, action: "launch" });
+  const conclusion_comment = "x".repeat(conclusionCommentMax);
+  const end = (comment: string) =>
+    call("experiment_lifecycle", { id, action: "end", conclusion: "won", conclusion_comment: comment });
+  expect((await end(`${conclusion_comment}x`)).isError).toBe(true);
+  expect(JSON.parse((await end(conclusion_comment)).text)).toMatchObject({ conclusion_comment });
 });
 
 test("an experiment from its creation to its results, and a feature's stage", async () => {
