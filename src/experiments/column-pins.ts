@@ -5,7 +5,7 @@ import { findFlag } from "../flags/store/flag.ts";
 import { PeriodicTasks } from "../lib/concurrency.ts";
 import { isJsonObject, type JsonObject } from "../lib/json/value.ts";
 import { getMetrics, getSources } from "./roled-metrics.ts";
-import { type Experiment, launchedExperiments, savedMetricLinks, savedMetricsById } from "./store.ts";
+import { type Experiment, launchedExperiments } from "./store.ts";
 
 export const pinIntervalMs = 10_000;
 const nameLengthMax = 200;
@@ -16,11 +16,9 @@ function experimentProperties(db: Reading): string[] {
   const launched = launchedExperiments(db);
   if (launched.length === 0) return [];
   for (const experiment of launched) for (const name of exposureProperties(db, experiment)) names.add(name);
-  for (const experiment of launched) {
-    const ids = savedMetricLinks(experiment).map(({ id }) => id);
-    for (const { metric } of getMetrics(experiment, savedMetricsById(db, experiment.projectId, ids)))
+  for (const experiment of launched)
+    for (const { metric } of getMetrics(db, experiment))
       for (const source of getSources(metric)) for (const name of getProperties(source)) names.add(name);
-  }
   return [...names].filter((name) => name.length <= nameLengthMax);
 }
 

@@ -33,7 +33,7 @@ import {
 import { getMetrics, type RoledMetric } from "./roled-metrics.ts";
 import { daysUntilPlanned, getSentence } from "./sentence.ts";
 import { toSample } from "./stats/samples.ts";
-import { type Experiment, getStatus, savedMetricLinks, savedMetricsById } from "./store.ts";
+import { type Experiment, getStatus } from "./store.ts";
 
 export interface ExperimentQueries {
   /** Exposures and sums from the event store. @throws {InvalidFieldError} a metric uses an unsupported filter. */
@@ -142,11 +142,6 @@ export async function ask(
   });
 }
 
-export function getSaved(deps: ComputeDeps, experiment: Experiment) {
-  const ids = savedMetricLinks(experiment).map(({ id }) => id);
-  return savedMetricsById(deps.metadata.db, experiment.projectId, ids);
-}
-
 interface ShownMetric extends RoledMetric {
   result: MetricResult | null;
   error: string | null;
@@ -160,7 +155,7 @@ export async function computeResults(
 ): Promise<JsonObject> {
   const prepared = prepare(deps, experiment, options);
   const { variants, settings, shares, flag } = prepared;
-  const metrics = getMetrics(experiment, getSaved(deps, experiment));
+  const metrics = getMetrics(deps.metadata.db, experiment);
   const status = getStatus(experiment, flag.active);
   if (experiment.startDate === null)
     return {

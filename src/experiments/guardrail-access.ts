@@ -56,6 +56,6 @@ export function changeSavedGuardrail<Result>(
     (experiment) => [experiment, readRollbacks(db, experiment)] as const,
   );
   const result = change();
-  for (const [of, rollbacks] of before) assertMayRollBack(deps, db, actor, of, rollbacks);
+  for (const [experiment, rollbacks] of before) assertMayRollBack(deps, db, actor, experiment, rollbacks);
   return result;
 }

@@ -6,13 +6,7 @@ import type { MetricLimits, MetricResult } from "./results.ts";
 import { getMetrics, type RoledMetric, rollbackGuardrails } from "./roled-metrics.ts";
 import type { Violation, Watch } from "./rollback-watch.ts";
 import { loadStatistics } from "./statistics.ts";
-import {
-  type Experiment,
-  findExperiment,
-  launchedExperiments,
-  savedMetricLinks,
-  savedMetricsById,
-} from "./store.ts";
+import { type Experiment, findExperiment, launchedExperiments } from "./store.ts";
 
 export function guardrailWatches(deps: ComputeDeps): Watch[] {
   const { db } = deps.metadata;
@@ -40,9 +34,7 @@ export function findLaunchedMetric(
 ): { experiment: Experiment; metric: RoledMetric } | undefined {
   for (const experiment of launchedExperiments(db)) {
     if (experiment.projectId !== projectId || experiment.flagId !== flagId) continue;
-    const ids = savedMetricLinks(experiment).map(({ id }) => id);
-    const metrics = getMetrics(experiment, savedMetricsById(db, projectId, ids));
-    const metric = metrics.find(({ metric }) => metric.uuid === uuid);
+    const metric = getMetrics(db, experiment).find(({ metric }) => metric.uuid === uuid);
     if (metric !== undefined) return { experiment, metric };
   }
   return undefined;

@@ -2,7 +2,7 @@
 
 import type { Reading } from "../accounts/db.ts";
 import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
-import { type Experiment, type SavedMetric, savedMetricLinks, savedMetricsById } from "./store.ts";
+import { type Experiment, savedMetricLinks, savedMetricsById } from "./store.ts";
 
 export type MetricRole = "primary" | "secondary" | "guardrail";
 
@@ -13,13 +13,16 @@ export interface RoledMetric {
 }
 
 /** All metrics in the order of results: primary, secondary, saved. */
-export function getMetrics(experiment: Experiment, saved: ReadonlyMap<number, SavedMetric>): RoledMetric[] {
+export function getMetrics(db: Reading, experiment: Experiment): RoledMetric[] {
+  const links = savedMetricLinks(experiment);
+  const ids = links.map(({ id }) => id);
+  const saved = savedMetricsById(db, experiment.projectId, ids);
   const roled = (metrics: readonly JsonObject[], role: MetricRole): RoledMetric[] =>
     metrics.map((metric) => ({ metric, role: isJsonObject(metric.guardrail) ? "guardrail" : role }));
   return [
     ...roled(experiment.metrics, "primary"),
     ...roled(experiment.metricsSecondary, "secondary"),
-    ...savedMetricLinks(experiment).flatMap(({ id, role }): RoledMetric[] => {
+    ...links.flatMap(({ id, role }): RoledMetric[] => {
       const metric = saved.get(id);
       if (metric === undefined) return [];
       return [
@@ -38,16 +41,14 @@ export function getSources(metric: JsonObject): JsonObject[] {
 
 /** Whether a metric of an experiment counts an event. */
 export function usesEvent(db: Reading, experiment: Experiment, event: string): boolean {
-  const ids = savedMetricLinks(experiment).map(({ id }) => id);
-  return getMetrics(experiment, savedMetricsById(db, experiment.projectId, ids)).some(({ metric }) =>
+  return getMetrics(db, experiment).some(({ metric }) =>
     getSources(metric).some((source) => source.event === event),
   );
 }
 
 /** Metrics that must not get worse, else the flag is switched off. */
 export function rollbackGuardrails(db: Reading, experiment: Experiment): RoledMetric[] {
-  const ids = savedMetricLinks(experiment).map(({ id }) => id);
-  return getMetrics(experiment, savedMetricsById(db, experiment.projectId, ids)).filter(
+  return getMetrics(db, experiment).filter(
     ({ role, metric: { guardrail } }) =>
       role === "guardrail" && isJsonObject(guardrail) && guardrail.action === "rollback",
   );

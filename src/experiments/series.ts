@@ -9,7 +9,6 @@ import {
   type ComputeDeps,
   type ComputeOptions,
   computeResults,
-  getSaved,
   judgedResult,
   prepare,
 } from "./compute.ts";
@@ -28,7 +27,7 @@ export async function computeResultsByDay(
 ): Promise<JsonObject> {
   const results = await computeResults(deps, experiment, options);
   const shown = results.metrics as JsonObject[];
-  const computed = getMetrics(experiment, getSaved(deps, experiment)).filter(
+  const computed = getMetrics(deps.metadata.db, experiment).filter(
     (_, index) => shown[index]?.error === null,
   );
   const found = (await getSeries(deps, experiment, computed, options)).values();
@@ -45,9 +44,7 @@ export async function computeSeries(
   metricUuid: string,
   options: ComputeOptions,
 ): Promise<JsonObject> {
-  const found = getMetrics(experiment, getSaved(deps, experiment)).find(
-    ({ metric }) => metric.uuid === metricUuid,
-  );
+  const found = getMetrics(deps.metadata.db, experiment).find(({ metric }) => metric.uuid === metricUuid);
   if (found === undefined) throw new NotFoundError("The experiment has no metric with this uuid.");
   const [timeseries = {}] = await getSeries(deps, experiment, [found], options);
   return {

@@ -237,11 +237,8 @@ function getSummary(
     .groupBy(activity.itemId)
     .orderBy(desc(sql`max(${activity.createdAt})`))
     .all();
-  const keys = flagKeysById(
-    t,
-    project.id,
-    changed.map(({ id }) => Number(id)),
-  );
+  const named = changed.slice(0, flagKeysMax).map(({ id }) => Number(id));
+  const keys = flagKeysById(t, project.id, named);
   const pending = t
     .select({ count: sql<number>`count(*)` })
     .from(changeRequest)
@@ -261,7 +258,7 @@ function getSummary(
           page_views_previous: web.pageViews.previous,
         }),
     flags_changed: changed.length,
-    flag_keys: changed.flatMap(({ id }) => keys.get(Number(id)) ?? []).slice(0, flagKeysMax),
+    flag_keys: named.flatMap((id) => keys.get(id) ?? []),
     change_requests_pending: pending,
   };
 }
