@@ -179,32 +179,32 @@ export interface ActivityFilter {
   before?: Date;
 }
 
-function chosenBy(activityOwner: ActivityOwner & ActivityFilter) {
+function chosenBy(filter: ActivityOwner & ActivityFilter) {
   return and(
-    "projectId" in activityOwner
-      ? eq(activity.projectId, activityOwner.projectId)
-      : eq(activity.organizationId, activityOwner.organizationId),
-    activityOwner.scope === undefined ? undefined : eq(activity.scope, activityOwner.scope),
-    activityOwner.itemId === undefined ? undefined : eq(activity.itemId, String(activityOwner.itemId)),
-    activityOwner.userId === undefined
+    "projectId" in filter
+      ? eq(activity.projectId, filter.projectId)
+      : eq(activity.organizationId, filter.organizationId),
+    filter.scope === undefined ? undefined : eq(activity.scope, filter.scope),
+    filter.itemId === undefined ? undefined : eq(activity.itemId, String(filter.itemId)),
+    filter.userId === undefined
       ? undefined
-      : activityOwner.userId === null
+      : filter.userId === null
         ? isNull(activity.userId)
-        : eq(activity.userId, activityOwner.userId),
-    activityOwner.activity === undefined ? undefined : eq(activity.activity, activityOwner.activity),
-    activityOwner.after === undefined ? undefined : gte(activity.createdAt, activityOwner.after),
-    activityOwner.before === undefined ? undefined : lt(activity.createdAt, activityOwner.before),
+        : eq(activity.userId, filter.userId),
+    filter.activity === undefined ? undefined : eq(activity.activity, filter.activity),
+    filter.after === undefined ? undefined : gte(activity.createdAt, filter.after),
+    filter.before === undefined ? undefined : lt(activity.createdAt, filter.before),
   );
 }
 
 /** The entries from the newest down to the given one; undefined if it is not among the first `max`. */
 export function activitiesSince(
   db: Reading,
-  activityOwner: ActivityOwner & ActivityFilter,
+  filter: ActivityOwner & ActivityFilter,
   id: string,
   max: number,
 ): ActivityEntry[] | undefined {
-  const { entries } = listActivity(db, activityOwner, { limit: max, offset: 0 });
+  const { entries } = listActivity(db, filter, { limit: max, offset: 0 });
   const last = entries.findIndex((entry) => entry.id === id);
   return last < 0 ? undefined : entries.slice(0, last + 1);
 }
@@ -212,13 +212,13 @@ export function activitiesSince(
 /** Size of the details of a page of entries in bytes, measured without reading them. */
 export function activityBytes(
   db: Reading,
-  activityOwner: ActivityOwner & ActivityFilter,
+  filter: ActivityOwner & ActivityFilter,
   page: { limit: number; offset: number },
 ): number {
   const entries = db
     .select({ bytes: sql<number>`octet_length(${activity.detail})`.as("bytes") })
     .from(activity)
-    .where(chosenBy(activityOwner))
+    .where(chosenBy(filter))
     .orderBy(desc(activity.createdAt), desc(activity.id))
     .limit(page.limit)
     .offset(page.offset)
@@ -232,10 +232,10 @@ export function activityBytes(
 /** Entries of an owner, or of one scope or item, newest first, and the total count. */
 export function listActivity(
   db: Reading,
-  activityOwner: ActivityOwner & ActivityFilter,
+  filter: ActivityOwner & ActivityFilter,
   page: { limit: number; offset: number },
 ): { entries: ActivityEntry[]; total: number } {
-  const chosen = chosenBy(activityOwner);
+  const chosen = chosenBy(filter);
   const total = db.select({ count: sql<number>`count(*)` }).from(activity).where(chosen).get()?.count ?? 0;
   const entries = db
     .select()

@@ -57,20 +57,20 @@ export class SurveyMonitor {
   }
 
   /** Changes a survey that is still running with the same limit. */
-  private async update(of: Survey, now: Date, input: { end_date?: string }): Promise<void> {
+  private async update(checked: Survey, now: Date, input: { end_date?: string }): Promise<void> {
     const { deps } = this;
     await deps.change((at = now) =>
       deps.metadata.change((t) => {
         const current = t
           .select()
           .from(survey)
-          .where(and(eq(survey.id, of.id), running))
+          .where(and(eq(survey.id, checked.id), running))
           .get();
-        const project = deps.metadata.projects.find(of.projectId);
-        if (project === undefined || current?.responsesLimit !== of.responsesLimit) return;
-        const by = { job_type: "survey_schedule", job_id: of.id, payload: {} };
+        const project = deps.metadata.projects.find(checked.projectId);
+        if (project === undefined || current?.responsesLimit !== checked.responsesLimit) return;
+        const by = { job_type: "survey_schedule", job_id: checked.id, payload: {} };
         const actor = { project, now: at, by, user: undefined, limits: undefined, skipsApproval: true };
-        updateSurvey(deps, actor, of.id, input);
+        updateSurvey(deps, actor, checked.id, input);
       }),
     );
   }

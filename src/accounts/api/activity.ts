@@ -148,7 +148,7 @@ const activityAnswers = {
 /**
  * The activity of a kind of objects, and of one of them.
  *
- * @param of.path below the project, such as `/experiments`. @param of.find the id of the object in the path
+ * @param target.path below the project, such as `/experiments`. @param target.find the id of the object in the path
  * @throws {NotFoundError} from `find`
  */
 export function itemActivityRoutes(
@@ -191,9 +191,9 @@ const pageBytesMax = 64 * 1024 * 1024;
 function activityPage(
   deps: { metadata: Metadata },
   call: { url: string; query: URLSearchParams },
-  activityOwner: ActivityOwner & ActivityFilter,
+  filter: ActivityOwner & ActivityFilter,
 ): Static<typeof ActivityPage> {
-  const { next, previous, ...page } = listEntries(deps, activityOwner, readActivityPage(call.query));
+  const { next, previous, ...page } = listEntries(deps, filter, readActivityPage(call.query));
   const link = (other: ActivityPosition | null) => other && pageAddress(call.url, other);
   return { ...page, next: link(next), previous: link(previous) };
 }
@@ -213,16 +213,16 @@ export const readActivityPage = (query: URLSearchParams): ActivityPosition => ({
 /** A page of the entries, and the positions of its neighbors. @throws {InvalidFieldError} the page would be too long. */
 export function listEntries(
   { metadata }: { metadata: Metadata },
-  activityOwner: ActivityOwner & ActivityFilter,
+  filter: ActivityOwner & ActivityFilter,
   { limit, page }: ActivityPosition,
 ) {
   const wanted = { limit, offset: (page - 1) * limit };
-  const bytes = limit > limitDefault ? activityBytes(metadata.db, activityOwner, wanted) : 0;
+  const bytes = limit > limitDefault ? activityBytes(metadata.db, filter, wanted) : 0;
   if (bytes > pageBytesMax) {
     const detail = `This page has ${bytes} bytes, which exceeds the limit. Request fewer entries per page.`;
     throw new InvalidFieldError("limit", "max_value", detail);
   }
-  const { entries, total } = listActivity(metadata.db, activityOwner, wanted);
+  const { entries, total } = listActivity(metadata.db, filter, wanted);
   return {
     results: entries.map(entryBody),
     next: page * limit < total ? { page: page + 1, limit } : null,

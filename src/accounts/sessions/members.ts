@@ -105,13 +105,13 @@ export function inviteMember(
 ): Invitation {
   return metadata.change((t) => {
     const own = assertAdmin(t, organizationId, acting);
-    const { user: of, level } = getMember(t, organizationId, id);
+    const { user, level } = getMember(t, organizationId, id);
     assertLevel(own, level);
-    if (acting !== undefined) assertOnlyHere(t, organizationId, of);
-    if (!of.isActive) throw new InvalidFieldError("user", "inactive", `${of.email} is deactivated.`);
-    t.delete(setupLink).where(eq(setupLink.userId, of.id)).run();
-    recordUser(t, of, "link_created", { organizationId, by }, now);
-    return insertSetupLink(t, of.id, linkCreator(acting, keyId), now);
+    if (acting !== undefined) assertOnlyHere(t, organizationId, user);
+    if (!user.isActive) throw new InvalidFieldError("user", "inactive", `${user.email} is deactivated.`);
+    t.delete(setupLink).where(eq(setupLink.userId, user.id)).run();
+    recordUser(t, user, "link_created", { organizationId, by }, now);
+    return insertSetupLink(t, user.id, linkCreator(acting, keyId), now);
   });
 }
 
@@ -238,9 +238,9 @@ export function keysOfMember(
   id: string,
 ): PersonalKey[] {
   const own = assertAdmin(db, organizationId, acting);
-  const { user: of, level } = getMember(db, organizationId, id);
+  const { user, level } = getMember(db, organizationId, id);
   assertLevel(own, level);
-  return listKeys(db, { userId: of.id });
+  return listKeys(db, { userId: user.id });
 }
 
 /** Finds a member by the user's uuid or the membership's id. @throws {NotFoundError} */

@@ -221,11 +221,11 @@ export function ownerToSetUp(db: Reading): User | undefined {
 }
 
 /** The first owner may correct the address; addresses of invited users are fixed. */
-function checkedEmail(t: MetadataTx, { user: of, isFirst }: Setup, email: string | null): string {
+function checkedEmail(t: MetadataTx, { user, isFirst }: Setup, email: string | null): string {
   const wanted = email?.trim() ?? "";
-  if (wanted === "" || wanted.toLowerCase() === of.email.toLowerCase()) return of.email;
+  if (wanted === "" || wanted.toLowerCase() === user.email.toLowerCase()) return user.email;
   if (!isFirst) {
-    throw new InvalidFieldError("email", "not_yours", `This link is for ${of.email}.`);
+    throw new InvalidFieldError("email", "not_yours", `This link is for ${user.email}.`);
   }
   if (!/^[^\s@]+@[^\s@]+$/.test(wanted)) {
     throw new InvalidFieldError("email", "invalid_input", "Enter a valid email address.");

@@ -336,7 +336,7 @@ function derivedFrom(filters: JsonObject, key: string, name: string) {
 /**
  * Replaces the flag's analytics dashboards.
  *
- * @param of.known the current ones: one that was deleted since may stay, as clients send back what they read.
+ * @param flag.known the current ones: one that was deleted since may stay, as clients send back what they read.
  * @throws {InvalidFieldError} one is not of the project.
  */
 function linkDashboards(
