@@ -1,25 +1,19 @@
 /** Numbers of the journal's entries: in order, each once, and never going back, whatever happens to PostgreSQL. */
 
-import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { describe, expect } from "bun:test";
 import { Postgres, PostgresUnreachableError } from "../../src/cluster/connection.ts";
 import { PostgresJournal } from "../../src/cluster/journal.ts";
 import { parsePostgresUrl } from "../../src/lib/store-urls.ts";
-import { hasPostgres, startPostgres, type TestPostgres, testWithPostgres } from "../support/postgres.ts";
+import { createDatabase, openPostgres, server, usePostgres } from "../support/cluster-database.ts";
+import { startPostgres, testWithPostgres } from "../support/postgres.ts";
 import { until } from "../support/server.ts";
-import { append, connect, entry, readAll, reconnect } from "./journal-support.ts";
+import { append, entry, readAll } from "./journal-support.ts";
 
 const test = testWithPostgres("numbers of the journal");
 /** The highest of this many acknowledged numbers is compared with the next. */
 const comparedNumbers = 8;
 
-let server: TestPostgres;
-
-if (hasPostgres) {
-  beforeAll(async () => {
-    server = await startPostgres();
-  }, 60_000);
-  afterAll(async () => await server[Symbol.asyncDispose]());
-}
+usePostgres();
 
 /** Loses the answer to a statement that stores a block. */
 class LosingPostgres extends Postgres {
@@ -38,8 +32,8 @@ describe("the journal", () => {
     new PostgresJournal(postgres, { node: crypto.randomUUID(), queueBytesMax: 64e6 });
 
   test("gives larger groups of several nodes numbers that do not overlap", async () => {
-    const { postgres, url } = await connect(server);
-    const nodes = await Promise.all([1, 2, 3].map(async () => reconnect(url)));
+    const { postgres, url } = await createDatabase();
+    const nodes = await Promise.all([1, 2, 3].map(async () => openPostgres(url)));
     const ranges = await Promise.all(
       nodes.map(async (node) => {
         const journal = openJournal(node);
@@ -67,7 +61,7 @@ describe("the journal", () => {
   });
 
   test("stores a block once if its response is lost, and returns its number", async () => {
-    const { postgres, url } = await connect(server);
+    const { postgres, url } = await createDatabase();
     const losing = new LosingPostgres(parsePostgresUrl(url)!, { connections: 2, name: "losing" });
     const journal = openJournal(losing);
     await journal.append("realtime", [entry("before")]);
@@ -86,8 +80,8 @@ describe("the journal", () => {
   });
 
   test("nodes of version 0.2 number their blocks by the same sequence, in order with the others", async () => {
-    const { postgres, url } = await connect(server);
-    const old = reconnect(url, 1);
+    const { postgres, url } = await createDatabase();
+    const old = openPostgres(url, 1);
     const node = crypto.randomUUID();
     for (const lane of ["realtime", "historical"])
       await old.transaction(async (t) => {
@@ -140,7 +134,7 @@ describe("the journal", () => {
   });
 
   test("a cluster of version 0.2 continues after the numbers of both lanes, with its pending entries", async () => {
-    const { postgres, database } = await connect(server);
+    const { postgres, database } = await createDatabase();
     const folder = new URL("../../src/cluster/migrations/", import.meta.url);
     const migrate = async (name: string) =>
       await server.run(await Bun.file(new URL(name, folder)).text(), database);
@@ -196,7 +190,7 @@ function sendThrough(journal: PostgresJournal, name: string, acknowledged: Map<s
 
 test("after five kills of PostgreSQL no acknowledged entry is missing, and no number was given twice", async () => {
   await using own = await startPostgres();
-  const { postgres } = await connect(own);
+  const { postgres } = await createDatabase(own);
   const journals = [1, 2, 3, 4].map(
     () => new PostgresJournal(postgres, { node: crypto.randomUUID(), queueBytesMax: 64e6 }),
   );
@@ -219,9 +213,9 @@ test("after five kills of PostgreSQL no acknowledged entry is missing, and no nu
 
 test("after a failover to the synchronous standby numbers continue after the last acknowledged one", async () => {
   await using primary = await startPostgres();
-  const { database } = await connect(primary);
+  const { database } = await createDatabase(primary);
   await using standby = await primary.standby();
-  const postgres = reconnect(`postgres://postgres@${primary.host},${standby.host}/${database}`);
+  const postgres = openPostgres(`postgres://postgres@${primary.host},${standby.host}/${database}`);
   const journal = new PostgresJournal(postgres, { node: crypto.randomUUID(), queueBytesMax: 64e6 });
   const acknowledged = new Map<string, number>();
   const stop = sendThrough(journal, "w", acknowledged);

@@ -1,27 +1,18 @@
 /** Changes of all nodes are in one order: that of their times, whatever the clocks of the nodes and servers say. */
 
-import { afterAll, beforeAll, expect } from "bun:test";
+import { expect } from "bun:test";
 import { join } from "node:path";
 import { metadataStore } from "../../src/accounts/db.ts";
 import { openMetadata } from "../../src/accounts/metadata.ts";
-import { Postgres } from "../../src/cluster/connection.ts";
-import { migratePostgres } from "../../src/cluster/schema.ts";
+import type { Postgres } from "../../src/cluster/connection.ts";
 import { StoreReplica } from "../../src/cluster/store-replica.ts";
-import { parsePostgresUrl } from "../../src/lib/store-urls.ts";
+import { createDatabase, usePostgres } from "../support/cluster-database.ts";
 import { TestServer } from "../support/management-server.ts";
-import { hasPostgres, startPostgres, type TestPostgres, testWithPostgres } from "../support/postgres.ts";
+import { testWithPostgres } from "../support/postgres.ts";
 import { temporaryFolder } from "../support/server.ts";
 
 const test = testWithPostgres("the order of changes");
-
-let server: TestPostgres;
-
-if (hasPostgres) {
-  beforeAll(async () => {
-    server = await startPostgres();
-  }, 60_000);
-  afterAll(async () => await server[Symbol.asyncDispose]());
-}
+usePostgres();
 
 async function startNode(postgres: Postgres) {
   const path = join(temporaryFolder(), "metadata.sqlite");
@@ -41,11 +32,7 @@ async function startNode(postgres: Postgres) {
 }
 
 test("each change is later than all earlier ones, also after a failover to a server whose clock is behind", async () => {
-  const postgres = new Postgres(parsePostgresUrl(await server.create("order_of_changes"))!, {
-    connections: 4,
-    name: "test",
-  });
-  await migratePostgres(postgres);
+  const { postgres } = await createDatabase();
   const nodes = [await startNode(postgres), await startNode(postgres)];
   const times: number[] = [];
   for (let round = 0; round < 20; round++) times.push(await nodes[round % 2]!.change());

@@ -1,19 +1,13 @@
 /** The journal and the store of persons in PostgreSQL keep the promises of the ones in files. */
 
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { rmSync } from "node:fs";
-import { join } from "node:path";
-import { Postgres } from "../../src/cluster/connection.ts";
+import type { Postgres } from "../../src/cluster/connection.ts";
 import { PostgresJournal } from "../../src/cluster/journal.ts";
 import { JournalReader } from "../../src/cluster/journal-reader.ts";
 import { chooseLayout, type PersonsLayout } from "../../src/cluster/layout.ts";
-import { migratePostgres } from "../../src/cluster/schema.ts";
-import { StoreReplica } from "../../src/cluster/store-replica.ts";
-import { ClusterPersons } from "../../src/engine/cluster-persons.ts";
 import type { JournalBatch } from "../../src/journal/reader.ts";
 import type { Lane } from "../../src/journal/segment.ts";
-import { parsePostgresUrl } from "../../src/lib/store-urls.ts";
-import { openPersons, personStore } from "../../src/persons/open.ts";
 import { PostgresPersonReader } from "../../src/persons/postgres/reader.ts";
 import { PersonStore } from "../../src/persons/store.ts";
 import { type JournalUnderTest, journalConformance } from "../journal/journal-conformance.ts";
@@ -22,22 +16,11 @@ import {
   identityStoreConformance,
 } from "../persons/identity-store-conformance.ts";
 import { countedEvents, getSeen, type SeenPerson, seenPersons, spikeSettings } from "../persons/support.ts";
-import { hasPostgres, startPostgres, type TestPostgres } from "../support/postgres.ts";
+import { createDatabase, usePostgres } from "../support/cluster-database.ts";
+import { hasPostgres } from "../support/postgres.ts";
 import { linesIn } from "../support/segments.ts";
 import { temporaryFolder, until } from "../support/server.ts";
-
-let server: TestPostgres;
-let databases = 0;
-
-/** Connections to a new database. */
-async function connect(): Promise<Postgres> {
-  databases += 1;
-  const postgres = reconnect(await server.create(`conformance_${databases}`));
-  await migratePostgres(postgres);
-  return postgres;
-}
-
-const reconnect = (url: string) => new Postgres(parsePostgresUrl(url)!, { connections: 4, name: "test" });
+import { openClusterPersons, openReplica } from "./person-support.ts";
 
 /** Everything a lane has behind a number, as a reader offers it. */
 async function readBehind(postgres: Postgres, lane: Lane, behind: number): Promise<JournalBatch[]> {
@@ -99,15 +82,8 @@ async function personsOn(
 ): Promise<IdentityStoreUnderTest> {
   await chooseLayout(postgres, { persons: layout });
   const folder = temporaryFolder();
-  const path = join(folder, "people.sqlite");
-  await StoreReplica.prepare(path, personStore, postgres);
-  const db = openPersons(path);
-  const ignore = () => undefined;
-  const shared = await ClusterPersons.open(
-    db,
-    { postgres: postgres.address, node: crypto.randomUUID() },
-    { onUnavailable: ignore, onAcquired: ignore, onFree: ignore, onPaused: ignore, onFatal: ignore },
-  );
+  const db = await openReplica(postgres, folder);
+  const shared = await openClusterPersons(db, postgres);
   const end = async () => {
     await shared.release();
     await shared.close();
@@ -130,19 +106,18 @@ async function personsOn(
   };
 }
 
+usePostgres();
 if (hasPostgres) {
-  beforeAll(async () => {
-    server = await startPostgres();
-  }, 60_000);
-  afterAll(async () => await server[Symbol.asyncDispose]());
-  journalConformance("the journal in PostgreSQL", async () => await journalOn(await connect()), {
-    hasGaps: true,
-  });
+  journalConformance(
+    "the journal in PostgreSQL",
+    async () => await journalOn((await createDatabase()).postgres),
+    { hasGaps: true },
+  );
   // A small disk ends a step in the middle of a block, and another engine continues behind it.
   test.each([0, 1, 3, 4, 5, 6, 7])(
     "a reader that continues after entry %d reads every later entry",
     async (behind) => {
-      const postgres = await connect();
+      const { postgres } = await createDatabase();
       const { journal, close } = await journalOn(postgres);
       const appended: number[] = [];
       for (const size of [3, 1, 3]) {
@@ -163,9 +138,13 @@ if (hasPostgres) {
   );
   identityStoreConformance(
     "a store of persons that fronts share",
-    async () => await personsOn(await connect()),
+    async () => await personsOn((await createDatabase()).postgres),
     // Each begins some nodes again.
     20,
   );
-  identityStoreConformance("persons as rows", async () => await personsOn(await connect(), "rows"), 20);
+  identityStoreConformance(
+    "persons as rows",
+    async () => await personsOn((await createDatabase()).postgres, "rows"),
+    20,
+  );
 }

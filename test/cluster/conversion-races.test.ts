@@ -1,6 +1,6 @@
 /** Conversions of persons that compete with a suspended node, or were interrupted in another data directory. */
 
-import { afterAll, beforeAll, expect } from "bun:test";
+import { expect } from "bun:test";
 import { existsSync, writeFileSync } from "node:fs";
 import type { Postgres, Transaction } from "../../src/cluster/connection.ts";
 import { type PersonsLayout, readLayout } from "../../src/cluster/layout.ts";
@@ -8,23 +8,22 @@ import { startMigration } from "../../src/cluster/migration.ts";
 import { paths } from "../../src/paths.ts";
 import { personStore } from "../../src/persons/open.ts";
 import { convertPersons } from "../../src/serve/persons-conversion.ts";
-import { hasPostgres, startPostgres, type TestPostgres, testWithPostgres } from "../support/postgres.ts";
+import {
+  createDatabase,
+  openPostgres,
+  server,
+  untilLockAwaited,
+  usePostgres,
+} from "../support/cluster-database.ts";
+import { testWithPostgres } from "../support/postgres.ts";
 import { temporaryFolder, until } from "../support/server.ts";
-import { connect, reconnect } from "./journal-support.ts";
 
 const test = testWithPostgres("competing conversions of persons");
-let server: TestPostgres;
-
-if (hasPostgres) {
-  beforeAll(async () => {
-    server = await startPostgres();
-  }, 60_000);
-  afterAll(async () => await server[Symbol.asyncDispose]());
-}
+usePostgres();
 
 /** A stopped cluster without persons. */
 async function connectCluster(persons: PersonsLayout) {
-  const connected = await connect(server);
+  const connected = await createDatabase();
   await connected.postgres.transaction(async (t) => {
     await t`INSERT INTO flagkeep.store (name, schema_version, revision)
       VALUES ('people', ${personStore.migrations.length}, 0), ('metadata', 1, 1)`;
@@ -51,7 +50,7 @@ test.each([
   "a conversion to %s does not switch if persons changed after they were copied",
   async (to, from) => {
     const { postgres, url, database } = await connectCluster(from);
-    const node = reconnect(url, 1);
+    const node = openPostgres(url, 1);
     const isChanged = Promise.withResolvers<void>();
     const isCopied = Promise.withResolvers<void>();
     // A suspended node commits at last. The conversion has copied everything when it waits for the layout.
@@ -67,12 +66,7 @@ test.each([
       () => "switched",
       (error) => error.code,
     );
-    await until(async () => {
-      const waiting = await server.run(
-        `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = '${database}'`,
-      );
-      return waiting.length > 0;
-    }, "it waits");
+    await untilLockAwaited(database);
     isCopied.resolve();
     await late;
     expect(await converted).toBe("persons_changed");
@@ -99,7 +93,7 @@ test("the tables have statistics when a conversion to rows has ended", async () 
 });
 
 test("a conversion waits for an unfinished migration of a data directory", async () => {
-  const { postgres } = await connect(server);
+  const { postgres } = await createDatabase();
   await startMigration(postgres, "some directory");
   await expect(convert(postgres, "rows")).rejects.toMatchObject({
     code: "take_over_refused",

@@ -1,14 +1,15 @@
 /** Copies of all rows: they resume after an interruption, and readers never see an incomplete one. */
 
 import { Database } from "bun:sqlite";
-import { afterAll, beforeAll, expect } from "bun:test";
+import { expect } from "bun:test";
 import { join } from "node:path";
 import { markMirrored } from "../../src/cluster/commits.ts";
 import { Postgres } from "../../src/cluster/connection.ts";
 import { migratePostgres } from "../../src/cluster/schema.ts";
 import { type ReplicatedStore, StoreReplica } from "../../src/cluster/store-replica.ts";
 import { parsePostgresUrl } from "../../src/lib/store-urls.ts";
-import { hasPostgres, startPostgres, type TestPostgres, testWithPostgres } from "../support/postgres.ts";
+import { server, usePostgres } from "../support/cluster-database.ts";
+import { testWithPostgres } from "../support/postgres.ts";
 import { temporaryFolder } from "../support/server.ts";
 
 const test = testWithPostgres("copies of all rows");
@@ -17,14 +18,7 @@ const store: ReplicatedStore = { name: "people", migrations: [{ version: 1, name
 /** More than two transactions of a copy read. */
 const count = 12_000;
 
-let server: TestPostgres;
-
-if (hasPostgres) {
-  beforeAll(async () => {
-    server = await startPostgres();
-  }, 60_000);
-  afterAll(async () => await server[Symbol.asyncDispose]());
-}
+usePostgres();
 
 /** Calls a function before each transaction. */
 class WatchedPostgres extends Postgres {

@@ -1,32 +1,12 @@
 /** Clients of the journal in PostgreSQL, for tests of its numbers. */
 
-import { Postgres, PostgresUnreachableError } from "../../src/cluster/connection.ts";
+import { type Postgres, PostgresUnreachableError } from "../../src/cluster/connection.ts";
 import { JournalReader } from "../../src/cluster/journal-reader.ts";
-import { migratePostgres } from "../../src/cluster/schema.ts";
 import type { JournalBatch } from "../../src/journal/reader.ts";
-import { parsePostgresUrl } from "../../src/lib/store-urls.ts";
-import type { TestPostgres } from "../support/postgres.ts";
 import { linesIn } from "../support/segments.ts";
 import { until } from "../support/server.ts";
 
-let databases = 0;
-
 export const entry = (text: string) => `"text":${JSON.stringify(text)}}`;
-
-export const reconnect = (url: string, connections = 4) =>
-  new Postgres(parsePostgresUrl(url)!, { connections, name: "test" });
-
-/** A new cluster's database. */
-export async function connect(
-  server: TestPostgres,
-): Promise<{ postgres: Postgres; url: string; database: string }> {
-  databases += 1;
-  const database = `numbers_${databases}`;
-  const url = await server.create(database);
-  const postgres = reconnect(url);
-  await migratePostgres(postgres);
-  return { postgres, url, database };
-}
 
 /** Stores a block as a node does, with a pause before the commit. @returns its number */
 export async function append(postgres: Postgres, pauseMs: number, lane = "realtime"): Promise<number> {

@@ -1,6 +1,6 @@
 /** The lease of the loading node: who acquires it, when, and that no clock of PostgreSQL matters. */
 
-import { afterAll, beforeAll, describe, expect, test as unitTest } from "bun:test";
+import { describe, expect, test as unitTest } from "bun:test";
 import { Postgres } from "../../src/cluster/connection.ts";
 import { recordConversion } from "../../src/cluster/layout.ts";
 import {
@@ -18,31 +18,11 @@ import {
   renewLease,
   revokeLease,
 } from "../../src/cluster/lease.ts";
-import { migratePostgres } from "../../src/cluster/schema.ts";
-import { parsePostgresUrl } from "../../src/lib/store-urls.ts";
-import { hasPostgres, startPostgres, type TestPostgres, testWithPostgres } from "../support/postgres.ts";
-import { until } from "../support/server.ts";
+import { createDatabase, server, untilLockAwaited, usePostgres } from "../support/cluster-database.ts";
+import { testWithPostgres } from "../support/postgres.ts";
 
 const test = testWithPostgres("the lease");
-
-let server: TestPostgres;
-let databases = 0;
-
-if (hasPostgres) {
-  beforeAll(async () => {
-    server = await startPostgres();
-  }, 60_000);
-  afterAll(async () => await server[Symbol.asyncDispose]());
-}
-
-async function connect(): Promise<{ postgres: Postgres; database: string }> {
-  databases += 1;
-  const database = `lease_${databases}`;
-  const address = parsePostgresUrl(await server.create(database))!;
-  const postgres = new Postgres(address, { connections: 2, name: "test" });
-  await migratePostgres(postgres);
-  return { postgres, database };
-}
+usePostgres();
 
 const getEngine = (node = crypto.randomUUID()) => ({ node, holder: crypto.randomUUID() });
 
@@ -70,7 +50,7 @@ async function setClock(database: string, interval: string): Promise<void> {
 }
 
 test("a released lease is acquired immediately, a held one only by the same node", async () => {
-  const { postgres } = await connect();
+  const { postgres } = await createDatabase();
   const engine = getEngine();
   const first = (await acquireLease(postgres, engine))!;
   expect(await acquireLease(postgres, getEngine())).toBeUndefined();
@@ -86,7 +66,7 @@ test("a released lease is acquired immediately, a held one only by the same node
 });
 
 test("a conversion of persons ends the lease, and no engine acquires it before the conversion has ended", async () => {
-  const { postgres, database } = await connect();
+  const { postgres, database } = await createDatabase();
   const engine = getEngine();
   const lease = (await acquireLease(postgres, engine))!;
   const other = new Postgres(postgres.address, { connections: 1, name: "conversion" });
@@ -101,12 +81,7 @@ test("a conversion of persons ends the lease, and no engine acquires it before t
   await isRecorded.promise;
   // Read before the conversion is committed, and waits for the row.
   const acquired = acquireLease(postgres, getEngine(engine.node));
-  await until(async () => {
-    const waiting = await server.run(
-      `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = '${database}'`,
-    );
-    return waiting.length > 0;
-  }, "it waits");
+  await untilLockAwaited(database);
   isWaiting.resolve();
   await recorded;
   expect(await acquired).toBeUndefined();
@@ -121,7 +96,7 @@ test("a conversion of persons ends the lease, and no engine acquires it before t
 });
 
 test("a candidate revokes a lease that was unchanged for 5.5 s of its own clock, and never a renewed one", async () => {
-  const { postgres } = await connect();
+  const { postgres } = await createDatabase();
   const lease = (await acquireLease(postgres, getEngine()))!;
   const candidate = new Candidate(postgres);
   expect(await candidate.seesExpiredAt(100_000)).toBe(false);
@@ -145,7 +120,7 @@ test("a candidate revokes a lease that was unchanged for 5.5 s of its own clock,
 describe("the clock of PostgreSQL is wrong by an hour, as after a failover", () => {
   for (const interval of ["-1 hour", "1 hour"])
     test(`(${interval}): the holder keeps the lease, and a dead one loses it in time`, async () => {
-      const { postgres, database } = await connect();
+      const { postgres, database } = await createDatabase();
       const lease = (await acquireLease(postgres, getEngine()))!;
       await setClock(database, interval);
       // Connections have the clock from their start.
@@ -167,7 +142,7 @@ describe("the clock of PostgreSQL is wrong by an hour, as after a failover", () 
 });
 
 test("the engine of an earlier version loses the lease with the migration, and acquires none", async () => {
-  const { postgres, database } = await connect();
+  const { postgres, database } = await createDatabase();
   await server.run("UPDATE flagkeep.lease SET holder = gen_random_uuid(), epoch = 7", database);
   const migration = new URL("../../src/cluster/migrations/004-lease-beat.sql", import.meta.url);
   const statements = (await Bun.file(migration).text()).split(";").filter((each) => each.includes("UPDATE"));

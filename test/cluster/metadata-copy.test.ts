@@ -1,6 +1,6 @@
 /** The copy of flags and keys that a node serves from: what is in memory of it follows what it becomes. */
 
-import { afterAll, beforeAll, expect } from "bun:test";
+import { expect } from "bun:test";
 import { join } from "node:path";
 import { metadataStore } from "../../src/accounts/db.ts";
 import { initialize } from "../../src/accounts/initialize.ts";
@@ -14,26 +14,15 @@ import { payloadCipher } from "../../src/flags/store/payload-cipher.ts";
 import { newPayloadKey } from "../../src/flags/store/payload-key.ts";
 import { toHttpError } from "../../src/http/error-mapping.ts";
 import { parsePostgresUrl } from "../../src/lib/store-urls.ts";
-import { hasPostgres, startPostgres, type TestPostgres, testWithPostgres } from "../support/postgres.ts";
+import { createDatabase, server, usePostgres } from "../support/cluster-database.ts";
+import { testWithPostgres } from "../support/postgres.ts";
 import { temporaryFolder } from "../support/server.ts";
 
 const test = testWithPostgres("a node's copy of flags and keys");
-
-let server: TestPostgres;
-
-if (hasPostgres) {
-  beforeAll(async () => {
-    server = await startPostgres();
-  }, 60_000);
-  afterAll(async () => await server[Symbol.asyncDispose]());
-}
+usePostgres();
 
 test("flags of a change that was rejected are not served when the next change has the same revision", async () => {
-  const postgres = new Postgres(parsePostgresUrl(await server.create("refused"))!, {
-    connections: 4,
-    name: "test",
-  });
-  await migratePostgres(postgres);
+  const { postgres, database } = await createDatabase();
   const path = join(temporaryFolder(), "metadata.sqlite");
   await StoreReplica.prepare(path, metadataStore, postgres);
   const metadata = openMetadata(path);
@@ -62,7 +51,7 @@ test("flags of a change that was rejected are not served when the next change ha
     expect(names()).toEqual(["refused"]);
     await server.run(
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction'",
-      "refused",
+      database,
     );
   });
   await expect(rejected).rejects.toThrow("is unavailable");

@@ -1,22 +1,16 @@
 /** An engine of a cluster whose partitions change: nothing of the partitions before is loaded, and no partition is forgotten. */
 
-import { afterAll, beforeAll, expect } from "bun:test";
+import { expect } from "bun:test";
 import type { Postgres } from "../../src/cluster/connection.ts";
 import { acquirePartitions, partitionCount, readPartitions } from "../../src/cluster/partitions.ts";
 import { PartitionedLoading, type PipelinePort } from "../../src/engine/partitioned-loading.ts";
-import { hasPostgres, startPostgres, type TestPostgres, testWithPostgres } from "../support/postgres.ts";
+import { createDatabase, usePostgres } from "../support/cluster-database.ts";
+import { testWithPostgres } from "../support/postgres.ts";
 import { until } from "../support/server.ts";
-import { append, connect } from "./journal-support.ts";
+import { append } from "./journal-support.ts";
 
 const test = testWithPostgres("changes of partitions");
-let server: TestPostgres;
-
-if (hasPostgres) {
-  beforeAll(async () => {
-    server = await startPostgres();
-  }, 60_000);
-  afterAll(async () => await server[Symbol.asyncDispose]());
-}
+usePostgres();
 
 const fail = (error: unknown) => {
   throw error;
@@ -52,7 +46,7 @@ async function close(postgres: Postgres, engines: readonly PartitionedLoading[])
 }
 
 test("what a step has requeued is discarded before the partitions change, and nothing else changes meanwhile", async () => {
-  const { postgres } = await connect(server);
+  const { postgres } = await createDatabase();
   const engine = await open(postgres);
   const pending: string[] = [];
   let pendingAtChange: string[] | undefined;
@@ -74,7 +68,7 @@ test("what a step has requeued is discarded before the partitions change, and no
 });
 
 test("an engine stops in time although its step does not end", async () => {
-  const { postgres } = await connect(server);
+  const { postgres } = await createDatabase();
   const engine = await open(postgres);
   let isHanging = false;
   engine.start({
@@ -94,7 +88,7 @@ test("an engine stops in time although its step does not end", async () => {
 const all = Array.from({ length: partitionCount }, (_, id) => id);
 
 test("partitions that were acquired after the engine had given up waiting are loaded, and released", async () => {
-  const { postgres } = await connect(server);
+  const { postgres } = await createDatabase();
   const engine = await open(postgres);
   // The transaction that timed out is committed later, and all retries find nothing free.
   await acquirePartitions(postgres, engine.lease, all);
@@ -110,7 +104,7 @@ test("partitions that were acquired after the engine had given up waiting are lo
 });
 
 test("engines have caught up when what waited before is applied in all partitions", async () => {
-  const { postgres } = await connect(server);
+  const { postgres } = await createDatabase();
   const engine = await open(postgres);
   // What waited before the first call is unknown.
   expect([await engine.isCaughtUp(), await engine.isCaughtUp()]).toEqual([false, true]);

@@ -1,6 +1,6 @@
 /** Leases of partitions in PostgreSQL: who may commit, and how far an engine has loaded. */
 
-import { afterAll, beforeAll, expect } from "bun:test";
+import { expect, spyOn } from "bun:test";
 import type { Postgres, Transaction } from "../../src/cluster/connection.ts";
 import { JournalReader } from "../../src/cluster/journal-reader.ts";
 import { chooseLayout } from "../../src/cluster/layout.ts";
@@ -23,21 +23,15 @@ import {
 import { PartitionProgress } from "../../src/engine/partition-progress.ts";
 import type { JournalBatch } from "../../src/journal/reader.ts";
 import { convertPersons } from "../../src/serve/persons-conversion.ts";
-import { hasPostgres, startPostgres, type TestPostgres, testWithPostgres } from "../support/postgres.ts";
+import { createDatabase, usePostgres } from "../support/cluster-database.ts";
+import { testWithPostgres } from "../support/postgres.ts";
 import { linesIn } from "../support/segments.ts";
 import { temporaryFolder, until } from "../support/server.ts";
-import { connect } from "./journal-support.ts";
 
 const test = testWithPostgres("leases of partitions");
 const all = Array.from({ length: partitionCount }, (_, id) => id);
-let server: TestPostgres;
 
-if (hasPostgres) {
-  beforeAll(async () => {
-    server = await startPostgres();
-  }, 60_000);
-  afterAll(async () => await server[Symbol.asyncDispose]());
-}
+usePostgres();
 
 const register = (postgres: Postgres) => registerLoader(postgres, crypto.randomUUID());
 
@@ -54,7 +48,7 @@ async function append(postgres: Postgres, projects: readonly number[]): Promise<
 }
 
 test("an engine acquires free partitions, and a revoked one can neither renew nor commit", async () => {
-  const { postgres } = await connect(server);
+  const { postgres } = await createDatabase();
   const one = await register(postgres);
   const other = await register(postgres);
   expect((await acquirePartitions(postgres, one, all)).length).toBe(64);
@@ -75,7 +69,7 @@ test("an engine acquires free partitions, and a revoked one can neither renew no
 });
 
 test("a transaction of an engine delays its revocation, not its renewal", async () => {
-  const { postgres } = await connect(server);
+  const { postgres } = await createDatabase();
   const lease = await register(postgres);
   const revoke = async () => await revokeLoader(postgres, (await readPartitions(postgres)).loaders[0]!);
   await postgres.transaction(async (t) => {
@@ -89,7 +83,7 @@ test("a transaction of an engine delays its revocation, not its renewal", async 
 });
 
 test("an engine that hangs in a transaction of its partitions blocks the others only briefly", async () => {
-  const { postgres } = await connect(server);
+  const { postgres } = await createDatabase();
   const limits: string[] = [];
   const assertHeld = async (t: Transaction) => {
     const [row] = await t`SELECT current_setting('idle_in_transaction_session_timeout') AS "limit"`;
@@ -105,7 +99,7 @@ test("an engine that hangs in a transaction of its partitions blocks the others 
 });
 
 test("a new engine of a node takes the place of the earlier one, and an engine that ends releases everything", async () => {
-  const { postgres } = await connect(server);
+  const { postgres } = await createDatabase();
   const node = crypto.randomUUID();
   const earlier = await registerLoader(postgres, node);
   await acquirePartitions(postgres, earlier, all);
@@ -119,7 +113,7 @@ test("a new engine of a node takes the place of the earlier one, and an engine t
 });
 
 test("a partition that was just moved is not requested, and a requested one is released for that engine", async () => {
-  const { postgres } = await connect(server);
+  const { postgres } = await createDatabase();
   const one = await register(postgres);
   const other = await register(postgres);
   await acquirePartitions(postgres, one, [1, 2, 3]);
@@ -136,12 +130,14 @@ test("a partition that was just moved is not requested, and a requested one is r
 });
 
 test("while loading is paused nothing is acquired, and a pause waits until everything is released", async () => {
-  const { postgres } = await connect(server);
+  const { postgres } = await createDatabase();
   const lease = await register(postgres);
   await acquirePartitions(postgres, lease, [7]);
   const pausing = pauseLoading(postgres, 600);
-  await until(async () => (await readPartitions(postgres)).isPaused, "the pause is known");
-  expect(await Promise.race([pausing, Bun.sleep(500).then(() => "waits")])).toBe("waits");
+  await until(async () => (await readPartitions(postgres)).isPaused, "loading is paused");
+  const queries = spyOn(postgres, "run");
+  await until(() => queries.mock.calls.length > 10, "the pause reads the holders several times");
+  queries.mockRestore();
   await releasePartitions(postgres, lease, [7]);
   await pausing;
   expect(await acquirePartitions(postgres, lease, [7])).toEqual([]);
@@ -151,7 +147,7 @@ test("while loading is paused nothing is acquired, and a pause waits until every
 });
 
 test("nodes count the partitions that no engine loads", async () => {
-  const { postgres } = await connect(server);
+  const { postgres } = await createDatabase();
   const lease = await register(postgres);
   await acquirePartitions(postgres, lease, [1, 2]);
   expect(await countPartitions(postgres)).toEqual({ all: 0, unheld: 0 });
@@ -166,7 +162,7 @@ test("nodes count the partitions that no engine loads", async () => {
 });
 
 test("an engine reads entries of its partitions, from where each of them is", async () => {
-  const { postgres } = await connect(server);
+  const { postgres } = await createDatabase();
   const first = await append(postgres, [1, 2, 65, 3]);
   const second = await append(postgres, [2, 1]);
   await append(postgres, [3, 3]);
@@ -227,7 +223,7 @@ test("an engine reads entries of its partitions, from where each of them is", as
 });
 
 test("the position of a step is committed once, by the holder of the partitions only", async () => {
-  const { postgres } = await connect(server);
+  const { postgres } = await createDatabase();
   const lease = await register(postgres);
   const progress = new PartitionProgress(lease);
   progress.change([], await acquirePartitions(postgres, lease, [1, 2]));
@@ -254,7 +250,7 @@ test("the position of a step is committed once, by the holder of the partitions 
 });
 
 test("positions are written when the earlier write of them has ended, also if that failed", async () => {
-  const { postgres } = await connect(server);
+  const { postgres } = await createDatabase();
   const registered = await register(postgres);
   const answer = Promise.withResolvers<void>();
   let isStarted = false;
@@ -282,7 +278,7 @@ test("positions are written when the earlier write of them has ended, also if th
 });
 
 test("a batch that another engine has left open is finished with its end, by the engine of each partition", async () => {
-  const { postgres } = await connect(server);
+  const { postgres } = await createDatabase();
   const lease = await register(postgres);
   await postgres.run(
     (sql) => sql`UPDATE flagkeep.partition SET
@@ -320,7 +316,7 @@ test("a batch that another engine has left open is finished with its end, by the
 });
 
 test("loading by partitions is chosen for a new cluster, and requires persons as rows", async () => {
-  const { postgres } = await connect(server);
+  const { postgres } = await createDatabase();
   const code = (work: Promise<unknown>) =>
     work.then(
       () => undefined,

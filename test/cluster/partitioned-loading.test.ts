@@ -60,6 +60,15 @@ async function expectNothingLost(load: ClusterLoad): Promise<void> {
   await expectAllOnce(cluster, log);
 }
 
+/** After one of two nodes was killed: the other one loads its partitions, and gives half back when it is restarted. */
+async function expectTakeover(load: ClusterLoad, dead: number): Promise<void> {
+  await sharesBecome([64], 12_000);
+  await load.further(200);
+  await expectNothingLost(load);
+  await cluster.startNode(dead);
+  await sharesBecome([32, 32], 30_000);
+}
+
 const startLoad = () => new ClusterLoad(cluster, random, { senders: projects, historical: 3, tokens });
 
 test("two nodes hold half of the partitions each, and both load", async () => {
@@ -119,11 +128,7 @@ test("when a node dies, the other holds all partitions within 12 s", async () =>
   await load.further(200);
   const dead = [...cluster.running.keys()].find((number) => number !== 0)!;
   await cluster.killWithEngine(dead);
-  await sharesBecome([64], 12_000);
-  await load.further(200);
-  await expectNothingLost(load);
-  await cluster.startNode(dead);
-  await sharesBecome([32, 32], 30_000);
+  await expectTakeover(load, dead);
 }, 180_000);
 
 test("when the node with the lease dies during an insert, what it began is loaded once", async () => {
@@ -134,11 +139,7 @@ test("when the node with the lease dies during an insert, what it began is loade
   const dead = await cluster.leader();
   await cluster.killWithEngine(dead);
   await cluster.clickhouse.release();
-  await sharesBecome([64], 12_000);
-  await load.further(200);
-  await expectNothingLost(load);
-  await cluster.startNode(dead);
-  await sharesBecome([32, 32], 30_000);
+  await expectTakeover(load, dead);
 }, 180_000);
 
 test("a node that joins gets its share, and no partition moves twice", async () => {

@@ -1,7 +1,6 @@
 /** Changes of persons are numbered in the order of their commits: readers ask for those after the last one they know. */
 
-import { afterAll, beforeAll, expect } from "bun:test";
-import { join } from "node:path";
+import { expect } from "bun:test";
 import type { Postgres } from "../../src/cluster/connection.ts";
 import { chooseLayout, type LoadingLayout } from "../../src/cluster/layout.ts";
 import {
@@ -10,44 +9,24 @@ import {
   partitionCount,
   readPartitions,
 } from "../../src/cluster/partitions.ts";
-import { StoreReplica } from "../../src/cluster/store-replica.ts";
-import { ClusterPersons } from "../../src/engine/cluster-persons.ts";
 import type { PartitionProgress } from "../../src/engine/partition-progress.ts";
 import type { JournalItem } from "../../src/journal/entry.ts";
 import type { IdentityStore } from "../../src/persons/batch.ts";
-import { openPersons, personStore } from "../../src/persons/open.ts";
 import { PersonStore } from "../../src/persons/store.ts";
 import { identify, note, set, spikeSettings } from "../persons/support.ts";
-import { hasPostgres, startPostgres, type TestPostgres, testWithPostgres } from "../support/postgres.ts";
-import { temporaryFolder, until } from "../support/server.ts";
-import { connect } from "./journal-support.ts";
+import { createDatabase, usePostgres } from "../support/cluster-database.ts";
+import { testWithPostgres } from "../support/postgres.ts";
+import { until } from "../support/server.ts";
+import { openClusterPersons, openReplica } from "./person-support.ts";
 
 const test = testWithPostgres("the order of persons' changes");
-let server: TestPostgres;
-
-if (hasPostgres) {
-  beforeAll(async () => {
-    server = await startPostgres();
-  }, 60_000);
-  afterAll(async () => await server[Symbol.asyncDispose]());
-}
+usePostgres();
 
 /** An engine without periodic tasks, which holds all partitions if engines load by partitions. */
 async function startEngine(postgres: Postgres, loading: LoadingLayout) {
   await chooseLayout(postgres, { persons: "rows", loading });
-  const path = join(temporaryFolder(), "people.sqlite");
-  await StoreReplica.prepare(path, personStore, postgres);
-  const db = openPersons(path);
-  const ignore = () => undefined;
-  const callbacks = {
-    onUnavailable: ignore,
-    onAcquired: ignore,
-    onFree: ignore,
-    onPaused: ignore,
-    onFatal: ignore,
-  };
-  const address = { postgres: postgres.address, node: crypto.randomUUID() };
-  const engine = await ClusterPersons.open(db, address, callbacks);
+  const db = await openReplica(postgres);
+  const engine = await openClusterPersons(db, postgres);
   const progress = engine.progress as PartitionProgress | undefined;
   if (progress !== undefined) {
     const [loader] = (await readPartitions(postgres)).loaders;
@@ -79,7 +58,7 @@ async function readActivity(postgres: Postgres) {
 
 for (const loading of ["single", "partitions"] as const)
   test(`changes of a step that waits for another node are numbered after that node's (${loading})`, async () => {
-    const { postgres } = await connect(server);
+    const { postgres } = await createDatabase();
     const { engine, store } = await startEngine(postgres, loading);
     const commit = await startStep(
       store,

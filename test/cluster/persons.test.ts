@@ -1,10 +1,8 @@
 /** Persons as rows in PostgreSQL are read like the ones in files, and copied from and to files. */
 
-import { afterAll, beforeAll, expect, spyOn, test } from "bun:test";
+import { expect, spyOn, test } from "bun:test";
 import { Postgres } from "../../src/cluster/connection.ts";
-import { migratePostgres } from "../../src/cluster/schema.ts";
 import type { JsonObject } from "../../src/lib/json/value.ts";
-import { parsePostgresUrl } from "../../src/lib/store-urls.ts";
 import { changeRange } from "../../src/persons/changes.ts";
 import { addCohortMembers } from "../../src/persons/cohort-members.ts";
 import { addHashKeyOverrides } from "../../src/persons/hash-key-overrides.ts";
@@ -16,18 +14,8 @@ import { PostgresPersonReader } from "../../src/persons/postgres/reader.ts";
 import { propertiesJson } from "../../src/persons/property-key-sets.ts";
 import { personReaderConformance } from "../persons/person-reader-conformance.ts";
 import { alias, event, identify, note, set, TestPersons } from "../persons/support.ts";
-import { hasPostgres, startPostgres, type TestPostgres } from "../support/postgres.ts";
-
-let server: TestPostgres;
-let databases = 0;
-
-async function open(): Promise<Postgres> {
-  databases += 1;
-  const url = await server.create(`persons_${databases}`);
-  const postgres = new Postgres(parsePostgresUrl(url)!, { connections: 4, name: "test" });
-  await migratePostgres(postgres);
-  return postgres;
-}
+import { createDatabase, usePostgres } from "../support/cluster-database.ts";
+import { hasPostgres } from "../support/postgres.ts";
 
 const openNodeReader = (postgres: Postgres) =>
   new NodePersonReader(postgres, {
@@ -56,19 +44,16 @@ function getContent(people: TestPersons): Record<string, unknown[]> {
   );
 }
 
+usePostgres();
 if (hasPostgres) {
-  beforeAll(async () => {
-    server = await startPostgres();
-  }, 60_000);
-  afterAll(async () => await server[Symbol.asyncDispose]());
   personReaderConformance("PostgresPersonReader", async (people) => {
-    const postgres = await open();
+    const { postgres } = await createDatabase();
     await copyToRows(people.db, postgres);
     return { reader: new PostgresPersonReader(postgres), close: async () => await postgres.close() };
   });
 
   personReaderConformance("NodePersonReader", async (people) => {
-    const postgres = await open();
+    const { postgres } = await createDatabase();
     await copyToRows(people.db, postgres);
     const reader = openNodeReader(postgres);
     const close = async () => {
@@ -82,7 +67,7 @@ if (hasPostgres) {
     using people = new TestPersons();
     const ids = Array.from({ length: 20 }, (_, n) => `p${n}`);
     people.apply(...ids.map((id) => set(id, { id })), event({ distinctId: "p3", projectId: 2 }));
-    const postgres = await open();
+    const { postgres } = await createDatabase();
     await copyToRows(people.db, postgres);
     const reader = openNodeReader(postgres);
     // Reading changes would be counted.
@@ -104,7 +89,7 @@ if (hasPostgres) {
   test("the statement that reads persons for flags is planned once, not for each list of ids", async () => {
     using people = new TestPersons();
     people.apply(...Array.from({ length: 100 }, (_, n) => set(`p${n}`, { n })));
-    const postgres = await open();
+    const { postgres } = await createDatabase();
     await copyToRows(people.db, postgres);
     // Of few persons, planning costs more than any plan.
     await postgres.run(
@@ -159,7 +144,7 @@ if (hasPostgres) {
     addCohortMembers(people.db, 1, 7, { distinctIds: ["p1", "p2"] });
     const overrides = { flagKeys: ["f", "g"], hashKey: "former", requestedMicros: 5 };
     addHashKeyOverrides(people.db, 1, { distinctIds: ["p5", "unknown"], ...overrides });
-    const postgres = await open();
+    const { postgres } = await createDatabase();
     await copyToRows(people.db, postgres);
     // A migration that was interrupted begins again.
     await copyToRows(people.db, postgres);
@@ -178,7 +163,7 @@ if (hasPostgres) {
   test("persons are found by UUIDs in any spelling, and invalid ones are ignored", async () => {
     using people = new TestPersons();
     people.apply(set("ann", {}), set("kim", {}));
-    const postgres = await open();
+    const { postgres } = await createDatabase();
     await copyToRows(people.db, postgres);
     const writer = postgresPersonWriter((run) => postgres.transaction((t) => run(t)));
     const uuid = people.person("ann")!.uuid.toUpperCase();

@@ -1,7 +1,6 @@
 /** A step whose commit fails is applied completely or not at all, whatever else is committed before it is repeated. */
 
-import { afterAll, beforeAll, expect } from "bun:test";
-import { join } from "node:path";
+import { expect } from "bun:test";
 import {
   ChangeInProgressError,
   Postgres,
@@ -10,36 +9,23 @@ import {
 } from "../../src/cluster/connection.ts";
 import { chooseLayout } from "../../src/cluster/layout.ts";
 import { acquireLease, type Lease, releaseLease } from "../../src/cluster/lease.ts";
-import { migratePostgres } from "../../src/cluster/schema.ts";
 import { StoreReplica } from "../../src/cluster/store-replica.ts";
-import { ClusterPersons } from "../../src/engine/cluster-persons.ts";
 import type { JournalItem } from "../../src/journal/entry.ts";
-import { parsePostgresUrl } from "../../src/lib/store-urls.ts";
 import type { IdentityStep } from "../../src/persons/batch.ts";
-import { openPersons, type PersonsDb, personStore } from "../../src/persons/open.ts";
+import { type PersonsDb, personStore } from "../../src/persons/open.ts";
 import { PostgresPersonReader } from "../../src/persons/postgres/reader.ts";
 import { RowStore, type RowStoreDeps } from "../../src/persons/postgres/store.ts";
 import { PersonStore } from "../../src/persons/store.ts";
 import { event, note, set, spikeSettings } from "../persons/support.ts";
-import { hasPostgres, startPostgres, type TestPostgres, testWithPostgres } from "../support/postgres.ts";
-import { temporaryFolder } from "../support/server.ts";
+import { createDatabase, usePostgres } from "../support/cluster-database.ts";
+import { testWithPostgres } from "../support/postgres.ts";
+import { openClusterPersons, openReplica } from "./person-support.ts";
 
 const test = testWithPostgres("commits of persons as rows");
-let server: TestPostgres;
-let databases = 0;
-
-if (hasPostgres) {
-  beforeAll(async () => {
-    server = await startPostgres();
-  }, 60_000);
-  afterAll(async () => await server[Symbol.asyncDispose]());
-}
+usePostgres();
 
 async function connect(): Promise<Postgres> {
-  databases += 1;
-  const address = parsePostgresUrl(await server.create(`commits_${databases}`))!;
-  const postgres = new Postgres(address, { connections: 4, name: "test" });
-  await migratePostgres(postgres);
+  const { postgres } = await createDatabase();
   await chooseLayout(postgres, { persons: "rows" });
   return postgres;
 }
@@ -111,12 +97,6 @@ class TestEngine {
   }
 }
 
-async function openReplica(postgres: Postgres): Promise<PersonsDb> {
-  const path = join(temporaryFolder(), "people.sqlite");
-  await StoreReplica.prepare(path, personStore, postgres);
-  return openPersons(path);
-}
-
 /** @returns the error */
 const commit = async (step: IdentityStep, seq: number) =>
   Promise.resolve(step.commit(seq)).then(() => undefined, String);
@@ -174,17 +154,8 @@ test("an engine does not load past missing entries", async () => {
   await (await engine.step(item)).commit(item.seq);
   await engine.kill();
   await postgres.run((sql) => sql`UPDATE flagkeep.person_cursor SET last_seq = 0`);
-  const ignore = () => undefined;
-  const callbacks = {
-    onUnavailable: ignore,
-    onAcquired: ignore,
-    onFree: ignore,
-    onPaused: ignore,
-    onFatal: ignore,
-  };
-  const address = { postgres: postgres.address, node: crypto.randomUUID() };
   const db = await openReplica(postgres);
-  expect(await ClusterPersons.open(db, address, callbacks).catch((error: unknown) => error)).toMatchObject({
+  expect(await openClusterPersons(db, postgres).catch((error: unknown) => error)).toMatchObject({
     code: "person_rows_behind",
     message: expect.stringContaining(`end at realtime entry 0, but entry ${item.seq} was loaded`),
   });

@@ -3,28 +3,21 @@
  * none.
  */
 
-import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { describe, expect } from "bun:test";
 import { Postgres } from "../../src/cluster/connection.ts";
 import { describeHeldBack, readHeldBack, SafeNumber } from "../../src/cluster/safe-number.ts";
-import { parsePostgresUrl } from "../../src/lib/store-urls.ts";
+import { createDatabase, openPostgres, usePostgres } from "../support/cluster-database.ts";
 import { mulberry32 } from "../support/crash-load.ts";
-import { hasPostgres, startPostgres, type TestPostgres, testWithPostgres } from "../support/postgres.ts";
+import { startPostgres, testWithPostgres } from "../support/postgres.ts";
 import { until } from "../support/server.ts";
-import { append, connect, reconnect } from "./journal-support.ts";
+import { append } from "./journal-support.ts";
 
 const test = testWithPostgres("the safe number");
 const seed = Number(process.env.FLAGKEEP_TEST_SEED) || Date.now() % 1_000_000;
 const random = mulberry32(seed);
 const writers = 8;
 
-let server: TestPostgres;
-
-if (hasPostgres) {
-  beforeAll(async () => {
-    server = await startPostgres();
-  }, 60_000);
-  afterAll(async () => await server[Symbol.asyncDispose]());
-}
+usePostgres();
 
 type Rule = "safe number" | "newest block" | "pg_snapshot_xmax";
 
@@ -79,8 +72,8 @@ async function countMissed(rule: Rule, postgres: Postgres, isDone: () => boolean
 }
 
 test("a reader misses no block of 8 writers with random pauses; by two other rules it would", async () => {
-  const { postgres, url } = await connect(server);
-  const pools = Array.from({ length: writers }, () => reconnect(url, 1));
+  const { postgres, url } = await createDatabase();
+  const pools = Array.from({ length: writers }, () => openPostgres(url, 1));
   const end = performance.now() + 4_000;
   let acknowledged = 0;
   let disorder = 0;
@@ -105,8 +98,8 @@ test("a reader misses no block of 8 writers with random pauses; by two other rul
 }, 60_000);
 
 test("it waits for a transaction that has a number, and for no rolled back one; before the first use it is low", async () => {
-  const { postgres, url } = await connect(server);
-  const other = reconnect(url, 1);
+  const { postgres, url } = await createDatabase();
+  const other = openPostgres(url, 1);
   const safe = new SafeNumber(postgres);
   const before = await safe.read();
   const isOpen = Promise.withResolvers<number>();
@@ -129,7 +122,7 @@ test("it waits for a transaction that has a number, and for no rolled back one; 
 });
 
 test("an idle reader uses no transaction IDs", async () => {
-  const { postgres } = await connect(server);
+  const { postgres } = await createDatabase();
   await append(postgres, 0);
   const safe = new SafeNumber(postgres);
   await safe.read();
@@ -146,7 +139,7 @@ test("an idle reader uses no transaction IDs", async () => {
 });
 
 test("decreasing numbers are an error: the reader's position belongs to another history", async () => {
-  const { postgres } = await connect(server);
+  const { postgres } = await createDatabase();
   for (let block = 0; block < 3; block++) await append(postgres, 0);
   const safe = new SafeNumber(postgres);
   await safe.read();
@@ -160,8 +153,8 @@ describe("a transaction that holds loading back", () => {
     await using own = await startPostgres();
     await own.run("ALTER SYSTEM SET max_prepared_transactions = 5");
     await own.restart();
-    const { postgres, url } = await connect(own);
-    const slow = new Postgres(parsePostgresUrl(url)!, { connections: 1, name: "slow" });
+    const { postgres } = await createDatabase(own);
+    const slow = new Postgres(postgres.address, { connections: 1, name: "slow" });
     const end = Promise.withResolvers<void>();
     const isOpen = Promise.withResolvers<number>();
     const open = slow.transaction(async (t) => {

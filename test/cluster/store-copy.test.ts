@@ -1,17 +1,16 @@
 /** Copies of a store: whatever is changed on whichever front, and whoever dies over it, all of them are alike. */
 
 import { Database } from "bun:sqlite";
-import { afterAll, beforeAll, expect } from "bun:test";
+import { expect } from "bun:test";
 import { join } from "node:path";
 import fc from "fast-check";
 import { markMirrored } from "../../src/cluster/commits.ts";
-import { Postgres } from "../../src/cluster/connection.ts";
+import type { Postgres } from "../../src/cluster/connection.ts";
 import { acquireLease, LeaseLostError } from "../../src/cluster/lease.ts";
 import { isReplica } from "../../src/cluster/replica-marker.ts";
-import { migratePostgres } from "../../src/cluster/schema.ts";
 import { type ReplicatedStore, StoreReplica } from "../../src/cluster/store-replica.ts";
-import { parsePostgresUrl } from "../../src/lib/store-urls.ts";
-import { hasPostgres, startPostgres, type TestPostgres, testWithPostgres } from "../support/postgres.ts";
+import { createDatabase, usePostgres } from "../support/cluster-database.ts";
+import { testWithPostgres } from "../support/postgres.ts";
 import { temporaryFolder } from "../support/server.ts";
 import { expectWithin } from "../support/times.ts";
 
@@ -29,23 +28,7 @@ const migrations: ReplicatedStore["migrations"] = [
 ];
 const store: ReplicatedStore = { name: "people", migrations };
 
-let server: TestPostgres;
-let databases = 0;
-
-if (hasPostgres) {
-  beforeAll(async () => {
-    server = await startPostgres();
-  }, 60_000);
-  afterAll(async () => await server[Symbol.asyncDispose]());
-}
-
-async function connect(): Promise<Postgres> {
-  databases += 1;
-  const address = parsePostgresUrl(await server.create(`copies_${databases}`))!;
-  const postgres = new Postgres(address, { connections: 4, name: "test" });
-  await migratePostgres(postgres);
-  return postgres;
-}
+usePostgres();
 
 interface TestCopy {
   client: Database;
@@ -110,7 +93,7 @@ function make(client: Database, one: Change): void {
 }
 
 test("after any changes on two nodes and losses of a killed one, all nodes and a new one are equal", async () => {
-  const postgres = await connect();
+  const { postgres } = await createDatabase();
   const step = fc.record({
     node: fc.nat(1),
     changes: fc.array(change, { minLength: 1, maxLength: 4 }),
@@ -155,7 +138,7 @@ test("after any changes on two nodes and losses of a killed one, all nodes and a
 }, 60_000);
 
 test("concurrent changes of two nodes are serialized, and none is lost", async () => {
-  const postgres = await connect();
+  const { postgres } = await createDatabase();
   const nodes = [await open(postgres), await open(postgres)];
   await nodes[0]!.copy.change(() =>
     nodes[0]!.client.run("INSERT INTO numbered (name, ratio) VALUES ('sum', 0)"),
@@ -174,7 +157,7 @@ test("concurrent changes of two nodes are serialized, and none is lost", async (
 });
 
 test("local writes of a node outside of changes are replicated, and undo no change of others", async () => {
-  const postgres = await connect();
+  const { postgres } = await createDatabase();
   const one = await open(postgres);
   const other = await open(postgres);
   const backs: boolean[] = [];
@@ -214,7 +197,7 @@ test("local writes of a node outside of changes are replicated, and undo no chan
 });
 
 test("a loader that has lost the lease commits nothing, and reverts its writes", async () => {
-  const postgres = await connect();
+  const { postgres } = await createDatabase();
   const path = join(temporaryFolder(), "copy.sqlite");
   const { client, copy } = await open(postgres, path);
   const lease = (await acquireLease(postgres, { node: crypto.randomUUID(), holder: crypto.randomUUID() }))!;
@@ -232,7 +215,7 @@ test("a loader that has lost the lease commits nothing, and reverts its writes",
 });
 
 test("PostgreSQL that was set back, or is another one: the copy is rebuilt", async () => {
-  const postgres = await connect();
+  const { postgres } = await createDatabase();
   const path = join(temporaryFolder(), "copy.sqlite");
   const { client, copy } = await open(postgres, path);
   for (const value of ["one", "two"])
@@ -259,7 +242,7 @@ test("PostgreSQL that was set back, or is another one: the copy is rebuilt", asy
 });
 
 test("a newer version migrates the tables for all; an older node is rejected", async () => {
-  const postgres = await connect();
+  const { postgres } = await createDatabase();
   const one = await open(postgres);
   const other = await open(postgres);
   await one.copy.change(() => one.client.run("INSERT INTO bare VALUES ('kept')"));
@@ -287,7 +270,7 @@ test("a newer version migrates the tables for all; an older node is rejected", a
 });
 
 test("a file is known as a copy from the beginning", async () => {
-  const postgres = await connect();
+  const { postgres } = await createDatabase();
   const path = join(temporaryFolder(), "copy.sqlite");
   expect(isReplica(path)).toBe(false);
   (await open(postgres, path)).client.close();
@@ -296,7 +279,7 @@ test("a file is known as a copy from the beginning", async () => {
 });
 
 test("a node that hangs during a change delays others by at most five seconds", async () => {
-  const postgres = await connect();
+  const { postgres } = await createDatabase();
   const hung = await open(postgres);
   const other = await open(postgres);
   const isWithin = Promise.withResolvers<void>();
