@@ -225,6 +225,16 @@ export class Postgres {
   }
 }
 
+/** Runs work that is repeated anyway. @returns undefined while PostgreSQL is unavailable */
+export async function ifAvailable<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof PostgresUnreachableError) return undefined;
+    throw error;
+  }
+}
+
 /** OID of `text[]`. */
 const textArray = 1009;
 

@@ -1,10 +1,9 @@
-/** Reads the journal in PostgreSQL on the node that loads events, and deletes loaded blocks. */
+/** Reads the journal in PostgreSQL on a node that loads events. */
 
 import { getLines } from "../journal/entry.ts";
 import type { JournalBatch } from "../journal/reader.ts";
 import { type Lane, lanes } from "../journal/segment.ts";
 import type { Postgres } from "./connection.ts";
-import { deleteBlocks } from "./partitions.ts";
 import { SafeNumber } from "./safe-number.ts";
 
 /** Approximate bytes of entries per batch; a single block may be larger. */
@@ -31,10 +30,13 @@ export interface ReaderDeps {
 /** The part of the journal that one of several engines reads. */
 export interface EntryFilter {
   includes(lane: Lane, projectId: number, seq: number): boolean;
-  /** Records that nothing up to a number is to be loaded. @returns false: a batch has to do that, in its turn */
+  /**
+   * Advances the position past a batch without included entries, which then need not go through the pipeline.
+   * @returns false if earlier batches are still being loaded: this one is offered after them, and advances the position
+   */
   skip(lane: Lane, last: number): boolean;
   /** Reads one lane, up to a number; undefined: both, up to the safe number. */
-  readonly only?: { lane: Lane; last: number };
+  readonly only: { readonly lane: Lane; readonly last: number } | undefined;
 }
 
 export class JournalReader {
@@ -81,11 +83,6 @@ export class JournalReader {
     await this.looking;
   }
 
-  /** Deletes blocks that are recorded as loaded. */
-  async forget(loaded: Record<Lane, number>): Promise<void> {
-    await deleteBlocks(this.postgres, loaded, readMs);
-  }
-
   private rest(): void {
     this.looking = undefined;
     if (this.isReportedMeanwhile && this.timer !== undefined) this.check();
@@ -114,8 +111,8 @@ export class JournalReader {
       const isLimited = this.filter?.only !== undefined;
       const batch = isLimited ? { ...next, last: Math.min(next.last, end) } : next;
       this.read[lane] = batch.last;
-      if (batch.bytes === 0 && this.filter?.skip(lane, batch.last) === true) continue;
-      this.deps.offer([batch]);
+      const isSkipped = batch.bytes === 0 && (this.filter?.skip(lane, batch.last) ?? false);
+      if (!isSkipped) this.deps.offer([batch]);
     }
     return true;
   }

@@ -45,6 +45,8 @@ export const leaseMs = 5_000;
 export const renewEveryMs = 1_000;
 /** A candidate that has seen no renewal for this long takes over: clocks run at slightly different rates. */
 export const expiredMs = leaseMs + 500;
+/** An insert may be stored so long after the lease of its engine has ended. */
+export const lateInsertMs = 1_000;
 
 export const readClocks = (): ClockReading => ({ monotonicMs: performance.now(), wallMs: Date.now() });
 

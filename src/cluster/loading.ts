@@ -3,7 +3,7 @@
 import { AppError } from "../lib/errors.ts";
 import { type PostgresAddress, redactPostgresUrl } from "../lib/store-urls.ts";
 import type { Postgres } from "./connection.ts";
-import { expiredMs, LeaseObservers, readLease, revokeLease } from "./lease.ts";
+import { expiredMs, LeaseObservers, lateInsertMs, readLease, revokeLease } from "./lease.ts";
 import { nodeTimeoutMs } from "./nodes.ts";
 import { readPartitions, revokeLoader, type SeenLoader } from "./partitions.ts";
 import { type HeldBack, readHeldBack } from "./safe-number.ts";
@@ -13,8 +13,6 @@ import { schemaVersion } from "./schema.ts";
 export const pauseSecondsMax = 86_400;
 /** A node gives up the lease within this time, or it is revoked. */
 const handOverMs = 60_000;
-/** An insert may be stored so long after the lease of its node has ended. */
-const lateInsertMs = 1_000;
 const pollMs = 200;
 
 /** PostgreSQL has no cluster, or one of an older version. */

@@ -13,6 +13,8 @@ export const partitionCount = 64;
 const settledSeconds = 10;
 /** How long a revocation waits for a transaction of the engine. */
 const revokeMs = 1_000;
+/** Timeout of deleting loaded blocks. */
+const deleteMs = 30_000;
 
 /** The partition of a project. Ids are consecutive, so projects are spread evenly. */
 export const partitionOf = (projectId: number): number => projectId % partitionCount;
@@ -288,24 +290,13 @@ export async function setPositions(
     applied_historical = ${historical.applied}, loaded_historical = ${historical.loaded}`;
 }
 
-/** Deletes the blocks that all partitions have loaded. @throws {PostgresUnreachableError} */
-export async function deleteLoadedBlocks(postgres: Postgres, timeoutMs: number): Promise<void> {
-  const { realtime, historical } = await readLowestPosition(postgres);
-  const getLast = ({ applied, loaded }: LanePosition) => Math.min(applied, loaded);
-  await deleteBlocks(postgres, { realtime: getLast(realtime), historical: getLast(historical) }, timeoutMs);
-}
-
-/** Deletes blocks up to a number per lane. @throws {PostgresUnreachableError} */
-export async function deleteBlocks(
-  postgres: Postgres,
-  loaded: Record<Lane, number>,
-  timeoutMs: number,
-): Promise<void> {
+/** Deletes the blocks that are loaded, up to a number per lane. @throws {PostgresUnreachableError} */
+export async function deleteBlocks(postgres: Postgres, loaded: Record<Lane, number>): Promise<void> {
   for (const lane of lanes)
     await postgres.run(
       // The first condition uses the index.
       (sql) => sql`DELETE FROM flagkeep.journal WHERE lane = ${lane}
         AND first_seq <= ${loaded[lane]} AND first_seq + entries - 1 <= ${loaded[lane]}`,
-      timeoutMs,
+      deleteMs,
     );
 }

@@ -6,7 +6,7 @@
  */
 
 import { changeChannel, markMirrored } from "../cluster/commits.ts";
-import { Postgres, PostgresUnreachableError, type Transaction } from "../cluster/connection.ts";
+import { ifAvailable, Postgres, PostgresUnreachableError, type Transaction } from "../cluster/connection.ts";
 import { JournalReader } from "../cluster/journal-reader.ts";
 import { type Layout, readLayout } from "../cluster/layout.ts";
 import {
@@ -15,6 +15,7 @@ import {
   type Lease,
   LeaseLostError,
   LeaseObservers,
+  lateInsertMs,
   leaseEnd,
   leaseMs,
   readLease,
@@ -23,7 +24,12 @@ import {
   renewLease,
   revokeLease,
 } from "../cluster/lease.ts";
-import { deleteLoadedBlocks, readHighestApplied, readLowestPosition } from "../cluster/partitions.ts";
+import {
+  deleteBlocks,
+  type LanePosition,
+  readHighestApplied,
+  readLowestPosition,
+} from "../cluster/partitions.ts";
 import { StoreReplica } from "../cluster/store-replica.ts";
 import type { InsertFence } from "../events/clickhouse/insert-fence.ts";
 import type { Lane } from "../journal/segment.ts";
@@ -31,17 +37,12 @@ import { PeriodicTasks } from "../lib/concurrency.ts";
 import type { IdentityStep, IdentityStore } from "../persons/batch.ts";
 import { type LoadProgress, recordPositions } from "../persons/external-events.ts";
 import { type PersonsDb, personStore } from "../persons/open.ts";
-import type { PersonReader } from "../persons/person-reader.ts";
-import type { PersonWriter } from "../persons/person-writer.ts";
-import { PostgresPersonSource } from "../persons/postgres/person-source.ts";
-import { postgresPersonWriter, sweepPendingRows } from "../persons/postgres/person-writer.ts";
-import { PostgresPersonReader } from "../persons/postgres/reader.ts";
 import { assertRowsCurrent, RowStore, type RowStoreDeps } from "../persons/postgres/store.ts";
-import type { PersonSource } from "../persons/replica-source.ts";
 import type { PersonStore } from "../persons/store.ts";
 import type { PersonCopies } from "./backend.ts";
 import type { EngineStart } from "./messages.ts";
 import { PartitionedLoading, type PipelinePort } from "./partitioned-loading.ts";
+import { openPersonRows, type PersonRows } from "./person-rows.ts";
 
 const connections = 4;
 /** Polling interval, which covers notifications missed while disconnected. */
@@ -54,10 +55,6 @@ const releaseMs = 500;
 const handOverMs = 20_000;
 /** The same after the lease was acquired, which is not renewed meanwhile. */
 const acquiredMs = 3_000;
-/** How long after its deadline an insert may still be stored. */
-const lateInsertMs = 1_000;
-/** Timeout of deleting loaded blocks. */
-const deleteMs = 30_000;
 
 export interface ClusterPersonsCallbacks {
   onUnavailable(reason: PostgresUnreachableError | null): void;
@@ -70,26 +67,14 @@ export interface ClusterPersonsCallbacks {
   onFatal(error: unknown): void;
 }
 
-/** Persons as rows in PostgreSQL. */
-interface PersonRows {
-  reader: PersonReader;
-  writer: PersonWriter;
-  /** For the replicas in the event store. */
-  source: PersonSource;
-  /** Moves and deletes pending overrides; call it when all received events are applied. */
-  sweep(nowMicros: number): Promise<void>;
-}
-
 export class ClusterPersons {
   private reader: JournalReader | undefined;
-  private forgotten: Record<Lane, number> = { realtime: 0, historical: 0 };
-  private readonly chores = new PeriodicTasks((error) => {
-    if (!(error instanceof PostgresUnreachableError)) this.callbacks.onFatal(error);
-  });
+  /** Up to where blocks were deleted last. */
+  private pruned: Record<Lane, number> = { realtime: 0, historical: 0 };
+  private readonly chores = new PeriodicTasks((error) => this.report(error));
   private mirrored = 0;
   /** Set if all engines load. */
   private partitions: PartitionedLoading | undefined;
-  private people: PersonsDb | undefined;
   /** The positions of all partitions that were recorded last. */
   private recorded = "";
   private store: { people: PersonStore; rows: RowStore } | undefined;
@@ -103,7 +88,11 @@ export class ClusterPersons {
     layout: Layout,
     private readonly callbacks: ClusterPersonsCallbacks,
   ) {
-    if (layout.persons === "rows") this.rows = this.openRows();
+    if (layout.persons === "rows")
+      this.rows = openPersonRows(postgres, {
+        change: (run) => this.change(run),
+        isCaughtUp: async () => (await this.partitions?.isCaughtUp()) ?? true,
+      });
   }
 
   /** Applies other nodes' changes, and acquires the lease if it is free. @throws {OperatorActionError} */
@@ -124,7 +113,7 @@ export class ClusterPersons {
     const layout = await postgres.untilDone(() => readLayout(postgres));
     const shared = new ClusterPersons(postgres, replica, lease, layout, callbacks);
     if (layout.loading === "partitions") {
-      await shared.loadPartitions(people, node);
+      await shared.loadPartitions(node);
       return shared;
     }
     if (layout.persons !== "rows" || lease === undefined) return shared;
@@ -137,9 +126,8 @@ export class ClusterPersons {
     return shared;
   }
 
-  private async loadPartitions(people: PersonsDb, node: string): Promise<void> {
+  private async loadPartitions(node: string): Promise<void> {
     const { postgres } = this;
-    this.people = people;
     const callbacks = {
       settle: () => this.settle(),
       onChanged: () => {
@@ -209,18 +197,16 @@ export class ClusterPersons {
     this.renew(lease, deps, cursor);
     this.chores.every(tidyEveryMs, () => this.replica.tidy());
     if (partitions !== undefined) {
-      this.chores.every(pruneEveryMs, () => this.forgetPartitions());
+      this.chores.every(pruneEveryMs, () => this.prunePartitions());
       return;
     }
     const from = { realtime: cursor("realtime"), historical: cursor("historical") };
     this.reader = new JournalReader(this.postgres, from, {
       ...deps,
-      onFailure: (error) => {
-        if (!(error instanceof PostgresUnreachableError)) this.callbacks.onFatal(error);
-      },
+      onFailure: (error) => this.report(error),
     });
     this.reader.start();
-    this.chores.every(pruneEveryMs, () => this.forget(cursor));
+    this.chores.every(pruneEveryMs, () => this.prune(cursor));
   }
 
   private renew(lease: Lease, deps: PipelinePort, cursor: (lane: Lane) => number): void {
@@ -238,21 +224,8 @@ export class ClusterPersons {
   around(identity: PersonStore): IdentityStore {
     const { postgres, partitions, commitFence: fence } = this;
     if (this.rows !== undefined && fence !== undefined) {
-      const commit: RowStoreDeps["commit"] = async (write, prepare) => {
-        const all = async (t: Transaction) => {
-          await prepare(t);
-          await write(t);
-        };
-        // Rows of persons are those of this engine's projects: other engines commit meanwhile.
-        const prepareHeld = async (t: Transaction) => {
-          await partitions?.lease.assertHeld(t);
-          await prepare(t);
-        };
-        const isShared = partitions !== undefined;
-        const send = () =>
-          this.replica.commitWith(isShared ? write : all, fence, isShared ? prepareHeld : undefined);
-        await postgres.untilDone(() => this.untilLost(send));
-      };
+      const commit: RowStoreDeps["commit"] = async (write, prepare) =>
+        await postgres.untilDone(() => this.untilLost(() => this.commitRows(fence, write, prepare)));
       const cursor = partitions && { cursor: partitions.progress };
       const rows = new RowStore({ postgres, people: identity, commit, ...cursor });
       this.store = { people: identity, rows };
@@ -280,23 +253,40 @@ export class ClusterPersons {
     };
   }
 
+  private async commitRows(
+    fence: CommitFence,
+    write: (t: Transaction) => Promise<void>,
+    prepare: (t: Transaction) => Promise<void>,
+  ): Promise<void> {
+    const { partitions, replica } = this;
+    if (partitions === undefined) {
+      await replica.commitWith(async (t) => {
+        await prepare(t);
+        await write(t);
+      }, fence);
+      return;
+    }
+    // Rows of persons are those of this engine's projects: other engines commit meanwhile.
+    await replica.commitWith(write, fence, async (t) => {
+      await partitions.lease.assertHeld(t);
+      await prepare(t);
+    });
+  }
+
   /**
    * Replicas of persons only contain committed changes, because another loader must know the changes' numbers. They are
    * not updated while PostgreSQL is unavailable, so that queries still work.
    */
   aroundCopies(copies: PersonCopies): PersonCopies {
     return {
-      follow: async () => {
-        try {
+      follow: () =>
+        ifAvailable(async () => {
           if (this.replica.hasChanges) await this.change(() => undefined);
           const { revision } = this.replica;
           await copies.follow();
           if (revision > this.mirrored) await markMirrored(this.postgres, revision);
           this.mirrored = revision;
-        } catch (error) {
-          if (!(error instanceof PostgresUnreachableError)) throw error;
-        }
-      },
+        }),
       get followed() {
         return copies.followed;
       },
@@ -320,12 +310,7 @@ export class ClusterPersons {
   async changeIfAvailable<Result>(run: () => Result): Promise<Result | undefined> {
     if (this.partitions === undefined) return run();
     if (this.partitions.isChanging) return undefined;
-    try {
-      return await this.change(run);
-    } catch (error) {
-      if (error instanceof PostgresUnreachableError) return undefined;
-      throw error;
-    }
+    return await ifAvailable(() => this.change(run));
   }
 
   private async untilLost<Result>(work: () => Promise<Result>): Promise<Result> {
@@ -337,23 +322,8 @@ export class ClusterPersons {
     }
   }
 
-  private openRows(): PersonRows {
-    const { postgres } = this;
-    return {
-      reader: new PostgresPersonReader(postgres),
-      writer: postgresPersonWriter((run) => this.change(run)),
-      source: new PostgresPersonSource(postgres),
-      sweep: async (nowMicros) => {
-        try {
-          // Not only those of this engine.
-          if ((await this.partitions?.isCaughtUp()) === false) return;
-          const pending = await postgres.run((sql) => sql`SELECT 1 FROM flagkeep.pending_override LIMIT 1`);
-          if (pending.length > 0) await this.change((t) => sweepPendingRows(t, nowMicros));
-        } catch (error) {
-          if (!(error instanceof PostgresUnreachableError)) throw error;
-        }
-      },
-    };
+  private report(error: unknown): void {
+    if (!(error instanceof PostgresUnreachableError)) this.callbacks.onFatal(error);
   }
 
   /** Revokes the lease of a node that does not renew it, and restarts this process once it is free. */
@@ -404,7 +374,7 @@ export class ClusterPersons {
     if (partitions !== undefined) {
       await this.change(() => undefined).catch(() => undefined);
       await partitions.release({ isLoaded: true }).catch(() => undefined);
-    } else if (lease !== undefined) await this.forget(cursor).catch(() => undefined);
+    } else if (lease !== undefined) await this.prune(cursor).catch(() => undefined);
     await this.releaseLease();
   }
 
@@ -426,25 +396,26 @@ export class ClusterPersons {
   }
 
   /** Deletes blocks that all engines have loaded, and records the lowest positions for readers of the store. */
-  private async forgetPartitions(): Promise<void> {
+  private async prunePartitions(): Promise<void> {
     const { realtime, historical } = await readLowestPosition(this.postgres);
     const applied = { realtime: realtime.applied, historical: historical.applied };
     const loaded = { realtime: realtime.loaded, historical: historical.loaded };
     const lowest = JSON.stringify([applied, loaded]);
     if (lowest === this.recorded) return;
-    await this.change(() => recordPositions(this.people!, applied, loaded));
-    await deleteLoadedBlocks(this.postgres, deleteMs);
+    await this.change(() => recordPositions(this.store!.people.db, applied, loaded));
+    const getLast = (position: LanePosition) => Math.min(position.applied, position.loaded);
+    await deleteBlocks(this.postgres, { realtime: getLast(realtime), historical: getLast(historical) });
     this.recorded = lowest;
   }
 
-  private async forget(cursor: (lane: Lane) => number): Promise<void> {
+  private async prune(cursor: (lane: Lane) => number): Promise<void> {
     const loaded = { realtime: cursor("realtime"), historical: cursor("historical") };
-    const { forgotten } = this;
-    const isNew = loaded.realtime > forgotten.realtime || loaded.historical > forgotten.historical;
+    const { pruned } = this;
+    const isNew = loaded.realtime > pruned.realtime || loaded.historical > pruned.historical;
     if (!isNew && !this.replica.hasChanges) return;
     await this.change(() => undefined);
     if (!isNew) return;
-    await this.reader?.forget(loaded);
-    this.forgotten = loaded;
+    await deleteBlocks(this.postgres, loaded);
+    this.pruned = loaded;
   }
 }

@@ -98,7 +98,7 @@ export class PartitionProgress implements LoadProgress, StepCursor {
         this.advance(lane, last, ["applied", "loaded"]);
         return true;
       },
-      ...(resumed === undefined ? {} : { only: resumed }),
+      only: resumed,
     };
   }
 

@@ -5,7 +5,7 @@
 
 import { type Postgres, PostgresUnreachableError } from "../cluster/connection.ts";
 import { JournalReader, type ReaderDeps } from "../cluster/journal-reader.ts";
-import { LeaseObservers, leaseEnd, leaseMs, renewEveryMs } from "../cluster/lease.ts";
+import { LeaseObservers, lateInsertMs, leaseEnd, leaseMs, renewEveryMs } from "../cluster/lease.ts";
 import { planPartitions } from "../cluster/partition-plan.ts";
 import {
   acquirePartitions,
@@ -30,8 +30,6 @@ import { type OpenBatch, PartitionProgress } from "./partition-progress.ts";
 
 const planEveryMs = 500;
 const flushEveryMs = 500;
-/** How long after its deadline an insert may still be stored. */
-const lateInsertMs = 1_000;
 const pollMs = 20;
 /** Longest interval between two calls of `isCaughtUp`. */
 const recentMs = 15_000;
@@ -60,12 +58,11 @@ export class PartitionedLoading {
   readonly progress: PartitionProgress;
   /** What this engine loads. */
   readonly share: ProjectShare;
-  readonly fence: InsertFence;
+  readonly fence: { -readonly [Name in keyof InsertFence]: InsertFence[Name] };
   private readonly chores = new PeriodicTasks((error) => this.report(error));
   private readonly observers = new LeaseObservers();
   private reader: JournalReader | undefined;
   private pipeline: PipelinePort | undefined;
-  private previousEnd = Number.NEGATIVE_INFINITY;
   /** The change of partitions in progress. */
   private changing: Promise<void> | undefined;
   private isStopped = false;
@@ -79,13 +76,7 @@ export class PartitionedLoading {
   ) {
     this.progress = new PartitionProgress(lease);
     this.share = { includes: (projectId) => this.progress.holds(projectId), idStep: partitionCount };
-    const previousEnd = () => this.previousEnd;
-    this.fence = {
-      until: () => leaseEnd(lease),
-      get previousEnd() {
-        return previousEnd();
-      },
-    };
+    this.fence = { until: () => leaseEnd(lease), previousEnd: Number.NEGATIVE_INFINITY };
   }
 
   /** Registers this engine, without partitions. @throws {PostgresUnreachableError} */
@@ -197,7 +188,7 @@ export class PartitionedLoading {
     const acquire = () => acquirePartitions(postgres, lease, acquired);
     const positions = acquired.length === 0 ? [] : await postgres.untilDone(acquire, this.isWanted);
     // The last renewal of the engines that held them was sent before.
-    if (positions.length > 0) this.previousEnd = performance.now() + leaseMs + lateInsertMs;
+    if (positions.length > 0) this.fence.previousEnd = performance.now() + leaseMs + lateInsertMs;
     progress.change(released, positions);
     // What the engines before have committed.
     await this.callbacks.settle();
