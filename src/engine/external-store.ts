@@ -27,9 +27,10 @@ export async function openExternalStore(
       : await ClusterPersons.open(db, start.cluster, {
           onUnavailable: availabilityLogger("the cluster"),
           onAcquired: () => outside?.recordLoaded(),
-          onFree: restart,
-          onPaused: restart,
-          onFatal: (error) => (error instanceof LeaseLostError ? restart() : fatalErrors.die(error)),
+          onFree: () => restart("no node has the lease"),
+          onPaused: () => restart("loading is paused"),
+          onFatal: (error) =>
+            error instanceof LeaseLostError ? restart("another node has the lease") : fatalErrors.die(error),
         });
   const people = getPersonStore(start, db);
   if (shared === undefined)
@@ -60,7 +61,7 @@ export async function openExternalStore(
 }
 
 /** The cluster's loader has changed: restart this process in its new role. */
-function restart(): never {
-  reportSync({ type: "takes_over" });
+function restart(reason: string): never {
+  reportSync({ type: "changes_role", reason });
   process.exit(0);
 }

@@ -71,8 +71,8 @@ export type Report =
   | { type: "released"; lane: Lane; lastSeq: number }
   | { type: "flag_usage"; usage: ProjectUsage[] }
   | { type: "spikes"; spikes: SpikeSignal[] }
-  /** The engine exits to restart as the cluster's loader. */
-  | { type: "takes_over" }
+  /** The engine exits to restart in another role of the cluster. */
+  | { type: "changes_role"; reason: string }
   /** A user's statement has started or ended. */
   | { type: "statement"; projectId: number; change: 1 | -1 }
   /** The engine kills itself because a query did not stop. */

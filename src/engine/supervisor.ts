@@ -319,8 +319,8 @@ export class EngineSupervisor implements EngineAsked {
     this.rebuilding = null;
     if (this.stopping || this.isBlocked) return;
     const restartInMs = this.ends.nextStartInMs();
-    if (restartInMs === 0) this.log.info("restarting the engine to load events");
-    else this.log.warn({ code, signal: child.signalCode, restartInMs }, "the engine exited; restarting it");
+    if (restartInMs > 0)
+      this.log.warn({ code, signal: child.signalCode, restartInMs }, "the engine exited; restarting it");
     this.restarts += 1;
     this.restartTimer = setTimeout(() => this.run(), restartInMs);
   }
@@ -331,7 +331,8 @@ export class EngineSupervisor implements EngineAsked {
       this.log.warn({ reason: report.reason }, "restarting the engine: a query did not stop");
       this.stuck = { reason: report.reason, at: this.lastHeardAt };
       this.ends.restartsSoon();
-    } else if (report.type === "takes_over") {
+    } else if (report.type === "changes_role") {
+      this.log.info(`restarting the engine: ${report.reason}`);
       this.ends.restartsAtOnce();
     } else if (report.type === "statement") {
       if (!this.statements.isBusy && this.child !== undefined) this.idleBytes = residentBytes(this.child.pid);
