@@ -45,8 +45,7 @@ interface Entry<Of extends Value = Value> {
   bytes: number;
   /** When it is read again. */
   expiresAt: number;
-  /** See `evict`. */
-  changeId: string | undefined;
+  personUuid: string | undefined;
 }
 
 /** How much is cached, and how often it was of use. */
@@ -69,8 +68,6 @@ export interface CachedSubjectsOptions {
   bytesMax: number;
   /** Whether reading would fail: what is cached is used at any age then. */
   isUnavailable: () => boolean;
-  /** The change that concerns an ID without a person, see `evict`. */
-  changeIdOf: (projectId: number, distinctId: string) => string;
   /** Milliseconds; replaced in tests. */
   now?: () => number;
 }
@@ -82,7 +79,7 @@ export class CachedSubjects implements SubjectReader {
   private readonly reading = new Map<string, Read>();
   /** Includes outdated reads that were repeated. */
   private readCount = 0;
-  private readonly keysByChange = new Map<string, Set<string>>();
+  private readonly keysByPerson = new Map<string, Set<string>>();
   private bytes = 0;
   private hits = 0;
   private misses = 0;
@@ -140,15 +137,11 @@ export class CachedSubjects implements SubjectReader {
     }
   }
 
-  /**
-   * Forgets what changes concern.
-   * @param changeIds UUIDs of persons, and for IDs that got a person what `changeIdOf` returns
-   */
-  evict(changeIds: Iterable<string>): void {
+  /** Forgets persons by their UUIDs. */
+  evict(personUuids: Iterable<string>): void {
     // It is not known yet which person a read will return.
     for (const read of this.reading.values()) read.isOutdated = true;
-    for (const changeId of changeIds)
-      for (const key of this.keysByChange.get(changeId) ?? []) this.remove(key);
+    for (const uuid of personUuids) for (const key of this.keysByPerson.get(uuid) ?? []) this.remove(key);
   }
 
   /** Forgets all, because it is unknown what changed. */
@@ -181,8 +174,8 @@ export class CachedSubjects implements SubjectReader {
       const value = await this.ids.add({ projectId, distinctId, nowMicros });
       const { person } = value;
       const characters = distinctId.length + (person?.storedProperties.length ?? 0);
-      const changeId = person?.uuid ?? this.options.changeIdOf(projectId, distinctId);
-      return { value, bytes: getBytes(characters), expiresAt: this.now() + entryMsMax, changeId };
+      const expiresAt = this.now() + entryMsMax;
+      return { value, bytes: getBytes(characters), expiresAt, personUuid: person?.uuid };
     });
   }
 
@@ -194,7 +187,12 @@ export class CachedSubjects implements SubjectReader {
     return this.value(key, async () => {
       const value = { group: await this.groups.add({ projectId, ...group }) };
       const characters = group.key.length + JSON.stringify(value.group?.properties ?? {}).length;
-      return { value, bytes: getBytes(characters), expiresAt: this.now() + groupMsMax, changeId: undefined };
+      return {
+        value,
+        bytes: getBytes(characters),
+        expiresAt: this.now() + groupMsMax,
+        personUuid: undefined,
+      };
     });
   }
 
@@ -253,9 +251,9 @@ export class CachedSubjects implements SubjectReader {
     this.remove(key);
     this.entries.set(key, entry);
     this.bytes += entry.bytes;
-    if (entry.changeId !== undefined) {
-      const keys = this.keysByChange.get(entry.changeId) ?? new Set();
-      this.keysByChange.set(entry.changeId, keys.add(key));
+    if (entry.personUuid !== undefined) {
+      const keys = this.keysByPerson.get(entry.personUuid) ?? new Set();
+      this.keysByPerson.set(entry.personUuid, keys.add(key));
     }
     for (const oldest of this.entries.keys()) {
       if (this.bytes <= this.options.bytesMax) break;
@@ -268,10 +266,10 @@ export class CachedSubjects implements SubjectReader {
     if (entry === undefined) return;
     this.entries.delete(key);
     this.bytes -= entry.bytes;
-    if (entry.changeId === undefined) return;
-    const keys = this.keysByChange.get(entry.changeId);
+    if (entry.personUuid === undefined) return;
+    const keys = this.keysByPerson.get(entry.personUuid);
     keys?.delete(key);
-    if (keys?.size === 0) this.keysByChange.delete(entry.changeId);
+    if (keys?.size === 0) this.keysByPerson.delete(entry.personUuid);
   }
 }
 

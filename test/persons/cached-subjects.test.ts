@@ -87,7 +87,6 @@ class Setup implements Disposable {
     this.cache = new CachedSubjects(this.remote, {
       bytesMax,
       isUnavailable: () => this.isUnavailable,
-      changeIdOf: (projectId, id) => `${projectId} ${id}`,
       now: () => this.now,
     });
   }
@@ -117,7 +116,6 @@ personReaderConformance("a cached reader", async (people) => {
   const cache = new CachedSubjects(new Remote(people), {
     bytesMax: 1_000_000,
     isUnavailable: () => false,
-    changeIdOf: (_, id) => id,
   });
   const reader: PersonReader = Object.assign(new SqlitePersonReader(people.db), {
     subject: (query: SubjectQuery) => cache.subject(query),
@@ -196,7 +194,8 @@ describe("the cache of subjects", () => {
     await it.plan("bob");
     it.people.apply(set("ann", { plan: "free" }), set("bob", { plan: "new" }));
     expect([await it.plan("ann"), await it.plan("bob")]).toEqual(["pro", undefined]);
-    it.cache.evict([it.people.person("ann")!.uuid, "1 bob", "unknown"]);
+    it.cache.evict([it.people.person("ann")!.uuid, "unknown"]);
+    it.cache.evictId(1, "bob");
     expect([await it.plan("ann"), await it.plan("bob")]).toEqual(["free", "new"]);
     it.people.apply(set("ann", { plan: "later" }));
     it.now += 29_999;

@@ -36,7 +36,6 @@ export class NodePersonReader extends PostgresPersonReader {
     this.cache = new CachedSubjects(new PostgresPersonReader(postgres), {
       bytesMax: options.cacheBytes,
       isUnavailable: options.isUnavailable,
-      changeIdOf: getIdChange,
     });
     this.feed = new PeriodicTasks(options.onError);
     this.feed.every(feedEveryMs, () => this.follow());
@@ -83,11 +82,8 @@ export class NodePersonReader extends PostgresPersonReader {
             distinct_id AS "distinctId"
           FROM flagkeep.person_change WHERE change_id > ${this.last!} ORDER BY change_id LIMIT ${changesAtOnce}`,
       );
-      const changeIds = rows.flatMap(({ projectId, uuid, distinctId }) => [
-        ...(uuid === null ? [] : [uuid]),
-        ...(distinctId === null ? [] : [getIdChange(projectId, distinctId)]),
-      ]);
-      if (changeIds.length > 0) this.cache.evict(changeIds);
+      const uuids = rows.flatMap(({ uuid }) => uuid ?? []);
+      if (uuids.length > 0) this.cache.evict(uuids);
       for (const { projectId, distinctId } of rows)
         if (distinctId !== null) this.cache.evictId(projectId, distinctId);
       this.last = rows.at(-1)?.changeId ?? this.last;
@@ -112,6 +108,3 @@ interface ChangeRow {
   uuid: string | null;
   distinctId: string | null;
 }
-
-/** Names an ID without a person. */
-const getIdChange = (projectId: number, distinctId: string) => `${projectId} ${distinctId}`;
