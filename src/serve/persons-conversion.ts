@@ -32,7 +32,7 @@ import {
   copyFromRows,
   copyToRows,
   RowsMismatchError,
-  rowsPosition,
+  readRowsVersion,
   rowTables,
   truncateRows,
 } from "../persons/postgres/copy.ts";
@@ -152,7 +152,7 @@ async function startConversion(
 
 /** Changes whenever what is copied does. */
 const readSource = async (sql: Sql | Transaction, to: PersonsLayout): Promise<string> =>
-  to === "rows" ? await readRevision(sql) : await rowsPosition(sql);
+  to === "rows" ? await readRevision(sql) : await readRowsVersion(sql);
 
 /** @returns the revision that was copied */
 async function copyReplicaToRows(
@@ -178,7 +178,7 @@ async function copyReplicaToRows(
   }
 }
 
-/** @returns the position that was copied */
+/** @returns the version of the rows that was copied */
 async function copyRowsToReplicas(
   postgres: Postgres,
   { id, source }: Conversion,

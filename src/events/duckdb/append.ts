@@ -199,7 +199,7 @@ function* vectors<Row>({ columns, filler }: AppendTable<Row>, rows: Iterable<Row
   let part: Row[] = [];
   for (const row of rows) {
     let bytes = 0;
-    for (const { getValue: of } of texts) bytes += of(row)?.length ?? 0;
+    for (const { getValue } of texts) bytes += getValue(row)?.length ?? 0;
     for (let position = 0; position === 0 || position < bytes / rowBytes; position++) {
       part.push(position === 0 ? row : filler(row));
       if (part.length < vectorRows) continue;

@@ -217,7 +217,7 @@ export async function copyToRows(
 }
 
 /** Changes whenever a row does: every change of persons is numbered, and every step moves a cursor. */
-export async function rowsPosition(sql: Sql | Transaction): Promise<string> {
+export async function readRowsVersion(sql: Sql | Transaction): Promise<string> {
   const [row] = await sql`SELECT (SELECT max(change_id) FROM flagkeep.person_change)::text AS change,
     (SELECT string_agg(last_seq::text, ' ' ORDER BY lane) FROM flagkeep.person_cursor) AS cursors`;
   return `${row!.change} ${row!.cursors}`;
