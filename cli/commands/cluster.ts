@@ -127,14 +127,14 @@ function show(state: ClusterState, { address, layout }: { address: string; layou
   print(`Persons     ${layout === "rows" ? "in PostgreSQL only" : "replicated to every node"}`);
   for (const { name, version, secondsSinceHeartbeat: seconds, isLoading } of nodes)
     print(`Node        ${name} (${version}, heartbeat ${seconds} s ago${isLoading ? ", loads events" : ""})`);
-  if (nodes.length === 0) print("Node        none is running");
+  if (nodes.length === 0) print("Nodes       none running");
   if (pausedUntil !== null) print(`Loading     paused until ${pausedUntil.toISOString()}`);
   else if (nodes.length > 0 && !nodes.some(({ isLoading }) => isLoading))
     print("Loading     NO NODE loads events");
   if (heldBack !== null) print(`            ${describeHeldBack(heldBack)}`);
   print();
   printTable(
-    ["lane", "accepted", "waiting", "bytes"],
+    ["lane", "last number", "waiting", "bytes"],
     lanes.map((lane) => [
       lane.lane,
       String(lane.lastSeq),
@@ -158,7 +158,7 @@ function show(state: ClusterState, { address, layout }: { address: string; layou
 const command = (name: string) => withUnusedDataDir(withSettings(new Command(name), settings));
 
 const status = withJson(command("status"), State, "print the state as JSON")
-  .description("Show the nodes of a cluster, which one loads events, and the lag.")
+  .description("Show the nodes of a cluster, which of them load events, and the lag.")
   .addHelpText(
     "after",
     "\nRuns on any machine that reaches PostgreSQL.\n\nExample:\n  flagkeep cluster status --postgres-url postgres://flagkeep@pg1,pg2/flagkeep",

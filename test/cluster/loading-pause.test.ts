@@ -8,10 +8,14 @@ import { flagkeep, until } from "../support/server.ts";
 const test = testWithCluster("flagkeep cluster");
 
 let testCluster: TestCluster;
+/** What the nodes have logged. */
+const logged: unknown[] = [];
+const onLog = ({ msg }: Record<string, unknown>) => void logged.push(msg);
 
 if (canRunCluster) {
   beforeAll(async () => {
-    testCluster = await TestCluster.start(2);
+    testCluster = await TestCluster.prepare();
+    for (const number of [0, 1]) await testCluster.startNode(number, onLog);
   }, 60_000);
   afterAll(async () => await testCluster[Symbol.asyncDispose]());
 }
@@ -56,11 +60,16 @@ test("status names the nodes, the one that loads, and what waits", async () => {
   expect(state.nodes.filter((node) => node.loads_events).length).toBe(1);
   expect(state.loading_paused_until).toBeNull();
   expect(state.lanes).toMatchObject([{ lane: "realtime" }, { lane: "historical" }]);
+  const shown = await flagkeep(["cluster", "status", "--postgres-url", testCluster.postgresUrl]);
+  // Numbers have gaps: the last one is not a count of events.
+  expect(shown.stdout).toMatch(/^LANE +LAST NUMBER +WAITING +BYTES$/m);
 }, 60_000);
 
 test("while loading is paused, events are accepted and wait, and the operator is notified", async () => {
   expect(await capture("before")).toBe(200);
   const { loading_paused_until } = await cluster("pause-loading", "--for", "10m");
+  expect(logged).toContain("restarting the engine: loading is paused");
+  expect(logged).not.toContain("restarting the engine: no node has the lease");
   // What was acknowledged before is loaded, or waits.
   expect(await capture("meanwhile")).toBe(200);
   const waits = `Loading is paused until ${loading_paused_until}.`;
@@ -72,7 +81,7 @@ test("while loading is paused, events are accepted and wait, and the operator is
   const status = await flagkeep(["status", "--data-dir", testCluster.nodes[1]!.dataDir, "--json"]);
   expect(JSON.parse(status.stdout).shared).toMatchObject({ loading_paused_until });
   // A node that starts during a pause does not load either.
-  await testCluster.startNode(2);
+  await testCluster.startNode(2, onLog);
   expect(await getCount("meanwhile")).toBe(0);
   const state = await cluster("status");
   expect(state).toMatchObject({ loading_paused_until, lanes: [{ lane: "realtime" }, {}] });
@@ -80,6 +89,7 @@ test("while loading is paused, events are accepted and wait, and the operator is
 
   await cluster("resume");
   await testCluster.everythingIsLoaded();
+  expect(logged).toContain("restarting the engine: no node has the lease");
   expect([await getCount("before"), await getCount("meanwhile")]).toEqual([1, 1]);
   await until(async () => (await getMetric("flagkeep_cluster_loading")) === 1, "the metric says so");
   expect((await getReadiness()).warnings).toBeUndefined();
