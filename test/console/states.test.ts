@@ -157,10 +157,11 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
     expect(errors).toEqual([]);
   });
 
-  test("a proxy without its server, and a rate limit, keep the page; requests are retried", async () => {
+  test("a proxy without its server, a rate limit and an overloaded server keep the page; requests are retried", async () => {
     for (const [status, message] of [
       [502, "Flagkeep could not be reached."],
       [429, "Expected available in 1 second."],
+      [503, "Too many large requests are in progress. Retry the request."],
     ] as const) {
       const { page, context, errors } = await open([status]);
       await page.goto("/console/persons");
@@ -168,11 +169,16 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
       await page.route(/\/persons\//, (route) =>
         status === 502
           ? route.fulfill({ status, contentType: "text/html", body: "<h1>Bad Gateway</h1>" })
-          : route.fulfill({ status, headers: { "Retry-After": "1" }, json: { detail: message } }),
+          : route.fulfill({
+              status,
+              headers: { "Retry-After": "1" },
+              json: { code: status === 503 ? "overloaded" : "throttled", detail: message },
+            }),
       );
       await page.getByRole("link", { name: "Flags" }).first().click();
       await page.getByRole("link", { name: "People" }).click();
       await page.getByText(message).waitFor();
+      expect(await page.getByText("Analytics is restarting").count()).toBe(0);
       await page.getByText("user-1").first().waitFor();
       await page.unroute(/\/persons\//);
       await page.getByText(message).waitFor({ state: "detached" });

@@ -75,9 +75,8 @@ export function ErrorState({ failure, onRetry }: { failure: ApiError; onRetry?: 
     <div class="state" role="alert">
       <Icon name="warning" size={32} />
       <p class="state-title">{title}</p>
-      <p>{failure.detail}</p>
+      <p>{isMissing ? w.missingHelp : failure.detail}</p>
       {isRejected && <p class="help">{w.forbiddenHelp}</p>}
-      {isMissing && <p class="help">{w.missingHelp}</p>}
       {onRetry && !isRejected && !isMissing && (
         <Button icon="refresh" onClick={onRetry}>
           {w.retry}
@@ -118,7 +117,7 @@ export function OfflineBar({ failure, readAt }: { failure: ApiError; readAt: num
       <span>
         {failure.isEngineUnavailable
           ? w.engineUnavailable
-          : failure.status === 429
+          : failure.hasReason
             ? failure.detail
             : w.unreachable}{" "}
         {failure.isEngineUnavailable && why.data} {readAt > 0 && w.stale(ago(readAt))}{" "}

@@ -4,6 +4,9 @@ import { signal } from "@preact/signals";
 import { parseJson } from "./json.ts";
 import { csrfHeader, serverPath, sessionPath } from "./server.ts";
 
+/** Code of a response without one. */
+const unknownCode = "error";
+
 /** An error response with the server's message; `status` 0: the server is unreachable. */
 export class ApiError extends Error {
   constructor(
@@ -18,9 +21,14 @@ export class ApiError extends Error {
     super(detail);
   }
 
-  /** The analytics engine is unavailable or overloaded; flags and capture continue. */
+  /** The analytics engine is starting or being replaced; flags and capture continue. */
   get isEngineUnavailable(): boolean {
-    return this.status === 503;
+    return this.status === 503 && this.code === "engine_unavailable";
+  }
+
+  /** The server itself responded that it cannot do this now, and why; without a code, it was a proxy. */
+  get hasReason(): boolean {
+    return this.status === 429 || (this.status === 503 && this.code !== unknownCode);
   }
 
   /** The error is transient: also if the server is unreachable, directly or behind a proxy, or rate limits. */
@@ -118,7 +126,7 @@ async function readApiError(response: Response): Promise<ApiError> {
   }
   return new ApiError(
     response.status,
-    typeof body.code === "string" ? body.code : "error",
+    typeof body.code === "string" ? body.code : unknownCode,
     typeof body.detail === "string" && body.detail !== "" ? body.detail : `HTTP ${response.status}`,
     typeof body.attr === "string" ? body.attr : null,
     Number.isFinite(retryAfter) ? retryAfter : undefined,
