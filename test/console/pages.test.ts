@@ -33,7 +33,11 @@ const pages: readonly (readonly [path: string, heading: string, ready: string | 
   ["explore?question=" + encodeURIComponent('{"kind":"retention"}'), "Explore", /^\d+ (person|people)$/],
   ["persons", "People", "user-1"],
   ["persons?search=unknown-user", "People", "No matching people"],
-  ["persons/00000000-0000-4000-8000-000000000000", "People", "Not found"],
+  [
+    "persons/00000000-0000-4000-8000-000000000000",
+    "People",
+    "There is nothing at this address. It may have been deleted.",
+  ],
   ["cohorts", "Cohorts", "Those who paid"],
   ["cohorts/new", "New cohort", "Add group"],
   ["cohorts/1?tab=members", "Those who paid", "user-1"],
@@ -53,7 +57,7 @@ const pages: readonly (readonly [path: string, heading: string, ready: string | 
   ["instance?tab=imports", "Instance", "Nothing was imported"],
   ["instance?tab=storage", "Instance", "Journal"],
   ["instance?tab=checks", "Instance", "Run checks"],
-  ["nothing/like/this", "Not found", "Page not found"],
+  ["nothing/like/this", "Page not found", "There is nothing at this address."],
 ];
 
 describe.skipIf(chromiumPath === undefined)("pages", () => {

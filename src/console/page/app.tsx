@@ -168,8 +168,8 @@ function Live() {
 
 function Unknown() {
   return (
-    <Page title={messages.frame.missingTitle}>
-      <Empty title={messages.frame.unknownPage} icon="search" />
+    <Page title={messages.frame.unknownPage}>
+      <Empty title={messages.frame.missingHelp} icon="search" />
     </Page>
   );
 }
