@@ -72,6 +72,8 @@ describe.skipIf(chromiumPath === undefined)("experiments", () => {
     await page.getByRole("button", { name: "Save and continue" }).press("Enter");
 
     await page.getByRole("button", { name: "Add metric" }).press("Enter");
+    // The third step of three; a repeated message replaces the earlier one.
+    expect(await page.getByText("Experiment saved.").count()).toBe(1);
     const form = page.getByRole("dialog", { name: "Add metric" });
     await form.getByLabel("Event", { exact: true }).fill("cart");
     await form.getByRole("button", { name: "Add step" }).press("Enter");

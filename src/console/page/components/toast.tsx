@@ -28,7 +28,9 @@ export function toastError(text: string): void {
 
 function show(text: string, tone: Toast["tone"], undo: (() => void) | undefined): void {
   const id = ++lastId;
-  toasts.value = [...toasts.value, { id, text, tone, undo }].slice(-toastsMax);
+  // A repeated message replaces the earlier one; each undo is of its own change.
+  const others = toasts.value.filter((toast) => toast.text !== text || toast.undo !== undefined);
+  toasts.value = [...others, { id, text, tone, undo }].slice(-toastsMax);
   setTimeout(() => dismiss(id), shownMs);
 }
 
