@@ -90,6 +90,8 @@ export async function looksRight(page: Page): Promise<void> {
   const size = page.viewportSize()!;
   await page.setViewportSize({ width: 360, height: 740 });
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
+  // Above the scrolled page waits the hidden link "Skip to content", which axe takes for a neighbor.
+  await page.evaluate(() => scrollTo(0, 0));
   expect(await axeFindings(page)).toEqual([]);
   await page.setViewportSize(size);
 }
