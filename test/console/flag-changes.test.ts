@@ -45,6 +45,8 @@ describe.skipIf(chromiumPath === undefined)("changes of flags", () => {
     await page.getByRole("link", { name: "Flags" }).first().click();
     await page.goBack();
     await page.getByText("1 unsaved change", { exact: true }).waitFor();
+    await page.reload();
+    await page.getByText("1 unsaved change", { exact: true }).waitFor();
     await server.api(flagPath(flag.id), {
       method: "PATCH",
       body: { filters: { groups: [{ properties: [], rollout_percentage: 75 }] } },

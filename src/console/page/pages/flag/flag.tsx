@@ -18,6 +18,7 @@ import { errorMessage, request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
 import { inProject, me, project } from "../../lib/session.ts";
+import { readUnsaved, writeUnsaved } from "../../lib/unsaved-drafts.ts";
 import { messages } from "../../messages/index.ts";
 import { useApprovals } from "../../model/approvals.ts";
 import { useBlastRadius } from "../../model/blast-radius.ts";
@@ -49,8 +50,11 @@ const formerTabs: Record<string, Tab> = {
 };
 const getTab = (name = "release"): Tab => formerTabs[name] ?? (name in w.tabs ? (name as Tab) : "release");
 
-/** Unsaved drafts, which survive leaving the page, with the flag they are based on. */
-const drafts = new Map<string, { draft: Draft; base: Flag }>();
+/** An unsaved draft, with the flag it is based on. */
+interface Unsaved {
+  draft: Draft;
+  base: Flag;
+}
 
 export function FlagPage() {
   const { id = "" } = useRoute().params as { id?: string };
@@ -66,25 +70,25 @@ export function FlagPage() {
       </Page>
     );
   }
-  return <Loaded key={key} position={key} flag={flag.data} onChanged={flag.replace} onReload={flag.reload} />;
+  return <Loaded key={key} draftKey={key} flag={flag.data} onChanged={flag.replace} onReload={flag.reload} />;
 }
 
 function Loaded({
-  position,
+  draftKey,
   flag,
   onChanged,
   onReload,
 }: {
-  position: string;
+  draftKey: string;
   flag: Flag;
   onChanged: (flag: Flag) => void;
   onReload: () => void;
 }) {
   const { query, set, go } = useAddress();
   useCohortNames();
-  const retained = drafts.get(position);
-  const [draft, setDraftState] = useState<Draft>(() => retained?.draft ?? toDraft(flag));
-  const [base, setBase] = useState<Flag>(() => retained?.base ?? flag);
+  const [unsaved] = useState(() => readUnsaved<Unsaved>(draftKey));
+  const [draft, setDraft] = useState<Draft>(() => unsaved?.draft ?? toDraft(flag));
+  const [base, setBase] = useState<Flag>(() => unsaved?.base ?? flag);
   const [isAsking, setAsking] = useState(false);
   const [isDeleting, setDeleting] = useState(false);
   const [isCopying, setCopying] = useState(false);
@@ -104,29 +108,18 @@ function Loaded({
   const after = isChanged ? draftBlastRadius : now;
   const disabledReason = flag.deleted ? w.deleted(flag.key) : !flag.can_edit && messages.flags.notAllowed;
 
-  const setDraft = (next: Draft) => {
-    setDraftState(next);
-    drafts.set(position, { draft: next, base });
-  };
   const restart = (from: Flag, next: Draft = toDraft(from)) => {
-    drafts.delete(position);
     setBase(from);
-    setDraftState(next);
-    if (differences(toDraft(from), next).length > 0) drafts.set(position, { draft: next, base: from });
+    setDraft(next);
     onChanged(from);
   };
   // Without edits, show newly read data.
   useEffect(() => {
-    if (changes.length === 0 && flag.version !== base.version) restart(flag);
+    if (!isChanged && flag.version !== base.version) restart(flag);
   }, [flag.version]);
   useEffect(() => {
-    if (changes.length === 0) drafts.delete(position);
-    const onLeave = (event: BeforeUnloadEvent) => {
-      if (changes.length > 0) event.preventDefault();
-    };
-    addEventListener("beforeunload", onLeave);
-    return () => removeEventListener("beforeunload", onLeave);
-  }, [changes.length]);
+    writeUnsaved(draftKey, isChanged ? { draft, base } : undefined);
+  }, [draft, base]);
 
   const reject = (error: unknown, changes: Record<string, unknown>) => {
     if (needsApproval(error)) setRejected({ flag, changes });
@@ -362,7 +355,7 @@ function Loaded({
           onYes={() => {
             changeFlag(flag.id, { deleted: true }).then(
               () => {
-                drafts.delete(position);
+                writeUnsaved(draftKey, undefined);
                 toast(w.deleted(flag.key), () => {
                   restoreFlag(flag.id).then(
                     (restored) => {
