@@ -130,44 +130,6 @@ export class TickQueue {
   }
 }
 
-/** Collects what the callers of one event-loop tick need, for one call instead of many. */
-export class TickBatch<Item, Result> {
-  private waiting: (PromiseWithResolvers<Result> & { item: Item })[] = [];
-
-  /**
-   * @param run returns the results in the order of the items
-   * @param itemsMax items per call; more are several calls at the same time
-   */
-  constructor(
-    private readonly run: (items: Item[]) => Promise<readonly Result[]>,
-    private readonly itemsMax: number,
-  ) {}
-
-  /** @throws what the call throws, as a rejected promise */
-  add(item: Item): Promise<Result> {
-    if (this.waiting.length === 0) setImmediate(() => this.start());
-    const call = { ...Promise.withResolvers<Result>(), item };
-    this.waiting.push(call);
-    return call.promise;
-  }
-
-  private start(): void {
-    const all = this.waiting;
-    this.waiting = [];
-    for (let from = 0; from < all.length; from += this.itemsMax) {
-      const part = all.slice(from, from + this.itemsMax);
-      this.run(part.map(({ item }) => item)).then(
-        (results) => {
-          for (const [index, { resolve }] of part.entries()) resolve(results[index]!);
-        },
-        (error: unknown) => {
-          for (const { reject } of part) reject(error);
-        },
-      );
-    }
-  }
-}
-
 export class PeriodicTasks {
   private readonly timers: ReturnType<typeof setInterval>[] = [];
 

@@ -4,7 +4,8 @@
  * entries.
  */
 
-import { type MaybePromise, TickBatch } from "../lib/concurrency.ts";
+import DataLoader from "dataloader";
+import type { MaybePromise } from "../lib/concurrency.ts";
 import type { Group } from "./groups.ts";
 import {
   type GroupKey,
@@ -28,6 +29,12 @@ export const noOverridesMsMax = 500;
 export const readsMax = 1_000;
 /** Persons or groups per statement: each can have 0.5 MB. */
 export const readsAtOnce = 100;
+/** One statement for what the requests of one event-loop tick need; entries are cached here. */
+const batchOptions = {
+  cache: false,
+  maxBatchSize: readsAtOnce,
+  batchScheduleFn: (start: () => void) => void setImmediate(start),
+};
 /** Size of an entry without its strings. */
 const entryBytes = 256;
 
@@ -87,16 +94,16 @@ export class CachedSubjects implements SubjectReader {
   private checkingOverrides: Promise<boolean> | undefined;
   private overridesCheckedAt = Number.NEGATIVE_INFINITY;
   private readonly now: () => number;
-  private readonly ids: TickBatch<{ projectId: number; distinctId: string; nowMicros: number }, StoredId>;
-  private readonly groups: TickBatch<GroupKey & { projectId: number }, Group | undefined>;
+  private readonly ids: DataLoader<{ projectId: number; distinctId: string; nowMicros: number }, StoredId>;
+  private readonly groups: DataLoader<GroupKey & { projectId: number }, Group | undefined>;
 
   constructor(
     private readonly source: SubjectSource,
     private readonly options: CachedSubjectsOptions,
   ) {
     this.now = options.now ?? (() => performance.now());
-    this.ids = new TickBatch((ids) => source.storedIds(ids, ids.at(-1)!.nowMicros), readsAtOnce);
-    this.groups = new TickBatch((keys) => source.storedGroups(keys), readsAtOnce);
+    this.ids = new DataLoader((ids) => source.storedIds(ids, ids.at(-1)!.nowMicros), batchOptions);
+    this.groups = new DataLoader((keys) => source.storedGroups(keys), batchOptions);
   }
 
   /** @throws {SubjectUnavailableError} also as a rejected promise */
@@ -171,7 +178,7 @@ export class CachedSubjects implements SubjectReader {
 
   private idEntry({ projectId, nowMicros }: SubjectQuery, distinctId: string): MaybePromise<StoredId> {
     return this.value(idKey(projectId, distinctId), async () => {
-      const value = await this.ids.add({ projectId, distinctId, nowMicros });
+      const value = await this.ids.load({ projectId, distinctId, nowMicros });
       const { person } = value;
       const characters = distinctId.length + (person?.storedProperties.length ?? 0);
       const expiresAt = this.now() + entryMsMax;
@@ -185,7 +192,7 @@ export class CachedSubjects implements SubjectReader {
   ): MaybePromise<{ group: Group | undefined }> {
     const key = `group ${projectId} ${group.typeIndex} ${group.key}`;
     return this.value(key, async () => {
-      const value = { group: await this.groups.add({ projectId, ...group }) };
+      const value = { group: await this.groups.load({ projectId, ...group }) };
       const characters = group.key.length + JSON.stringify(value.group?.properties ?? {}).length;
       return {
         value,

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { TickBatch, TickQueue } from "../../src/lib/concurrency.ts";
+import { TickQueue } from "../../src/lib/concurrency.ts";
 
 test("each tick of the event loop runs one job, and waiting jobs run in order", async () => {
   const turns = new TickQueue();
@@ -28,17 +28,4 @@ test("a job that arrives after many of another user is the next but one", async 
   expect(order.length).toBeLessThanOrEqual(3);
   await Promise.all(crowd);
   expect(order).toHaveLength(101);
-});
-
-test("a batch has the items of one tick, in parts of a size, and each caller gets the own result or error", async () => {
-  const calls: number[][] = [];
-  const batch = new TickBatch(async (items: number[]) => {
-    calls.push(items);
-    if (items.includes(3)) throw new Error("three");
-    return items.map((item) => item * 10);
-  }, 2);
-  const results = [1, 2, 3, 4, 5].map((item) => batch.add(item).catch(({ message }: Error) => message));
-  expect(await Promise.all(results)).toEqual([10, 20, "three", "three", 50]);
-  expect(await batch.add(6)).toBe(60);
-  expect(calls).toEqual([[1, 2], [3, 4], [5], [6]]);
 });
