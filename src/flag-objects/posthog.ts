@@ -30,16 +30,14 @@ export function posthogObjects(
   };
   const webVariants = new Map(lists.web_experiments.map(({ id, variants }) => [id, variants]));
   const objects: ObjectDocument = {
-    holdouts: lists.experiment_holdouts.map((experiment_holdout) =>
-      pick("holdouts", experiment_holdout, ["name", "id", "filters"]),
+    holdouts: lists.experiment_holdouts.map((holdout) =>
+      pick("holdouts", holdout, ["name", "id", "filters"]),
     ),
-    saved_metrics: lists.experiment_saved_metrics.flatMap((experiment_saved_metric) => {
-      const query = readable(experiment_saved_metric.query, (reason) =>
-        remarks.push(`${getTitle("saved metric", getName(experiment_saved_metric))}: ${reason}`),
+    saved_metrics: lists.experiment_saved_metrics.flatMap((metric) => {
+      const query = readable(metric.query, (reason) =>
+        remarks.push(`${getTitle("saved metric", getName(metric))}: ${reason}`),
       );
-      return query === undefined
-        ? []
-        : [{ ...pick("saved_metrics", experiment_saved_metric, ["name"]), query }];
+      return query === undefined ? [] : [{ ...pick("saved_metrics", metric, ["name"]), query }];
     }),
     experiments: lists.experiments
       .filter(({ deleted }) => deleted !== true)

@@ -54,6 +54,11 @@ beforeAll(async () => {
   await post(`/experiments/${experiment.id}/`, { start_date: from }, "PATCH");
   // Paused: an import must not switch the flag on.
   await post(`/experiments/${experiment.id}/pause/`, {});
+  const old = await post("/experiments/", { name: "Tried before", feature_flag_key: "tried-before" });
+  await post(`/experiments/${old.id}/`, { start_date: from }, "PATCH");
+  await post(`/experiments/${old.id}/end/`, {});
+  // Hidden from lists.
+  await post(`/experiments/${old.id}/archive/`, {});
   await post("/web_experiments/", {
     name: "Headline",
     variants: {
@@ -124,6 +129,7 @@ test("a document has the objects, and another project gets them; a second import
         saved_metrics: [{ name: "Revenue", metadata: { type: "secondary" } }],
         start_date: from,
       },
+      { name: "Tried before", archived: true },
     ],
     early_access_features: [{ name: "New editor", stage: "beta" }],
     surveys: [{ name: "Satisfaction", linked_flag_key: "one-click", start_date: from }],
@@ -201,7 +207,7 @@ test("a project is copied with them, and copying it again changes nothing", asyn
     expect({ code, stderr }).toMatchObject({ code: 0 });
     return JSON.parse(stdout).flags;
   };
-  expect(await copy()).toMatchObject({ created: 10, updated: 0, remarks: [] });
+  expect(await copy()).toMatchObject({ created: 12, updated: 0, remarks: [] });
   const { flags, ...document } = await exported(source.dataDir);
   expect(await exported(dataDir)).toMatchObject(document);
   expect(await copy()).toMatchObject({ created: 0, updated: 0, remarks: [] });

@@ -19,6 +19,8 @@ const eventsPerPage = 1_000;
 const personsPerPage = 500;
 /** Page names sort in loading order, even when the newest page comes first. */
 const pagesMax = 1e9;
+/** Lists without archived objects, except by servers that do not know `archived`. */
+const listsWithHidden = ["experiments"];
 /** Servers compare times in milliseconds. */
 const overlapMs = 1;
 
@@ -126,7 +128,7 @@ class Pull {
     const copied: CopiedLists = { unread: [], lists: {} };
     for (const name of this.options.lists) {
       try {
-        const found = await this.api.all(`${this.path}/${name}/?limit=200`);
+        const found = await this.wholeList(name);
         copied.lists[name] = found;
         this.options.onRecords(name, found.length);
       } catch (error) {
@@ -137,6 +139,15 @@ class Pull {
       }
     }
     writeAtomically(this.listsPath, JSON.stringify(copied));
+  }
+
+  /** A list with the archived objects that the server hides by default. */
+  private async wholeList(name: string): Promise<JsonObject[]> {
+    const first = `${this.path}/${name}/?limit=200`;
+    const found = await this.api.all(first);
+    if (!listsWithHidden.includes(name)) return found;
+    const archived = await this.api.all(`${first}&archived=true`);
+    return [...new Map([...found, ...archived].map((item) => [item.id, item])).values()];
   }
 
   /** Uses the order of arrival if the server supports it; other servers start with the newest. */
