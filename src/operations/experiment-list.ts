@@ -94,7 +94,9 @@ export const listAllExperiments = listOperation({
   http: { method: "GET", path: "/experiments", answer: "One page of experiments." },
   cli: {
     name: "experiments list",
-    examples: ["experiments list --status running --json"],
+    examples: ["experiments list --status running --json", "experiments list --archived"],
+    // Without a value, `true`.
+    options: { archived: { flags: "--archived [value]", choices: archivedNames } },
     table: {
       headings: ["id", "name", "flag", "status", "started"],
       row: (experiment: ExperimentRecord) => [

@@ -339,7 +339,8 @@ export interface CommandArgument {
 export interface CommandOption {
   /** Such as `--flags-access <level>`; default: from the member. */
   flags?: string;
-  description: string;
+  /** Default: from the member. */
+  description?: string;
   choices?: readonly string[];
   /** Turns what was typed into the member's value. */
   parse?(argument: string): unknown;

@@ -29,6 +29,7 @@ export const productInvocations: Record<string, Invocation> = {
       unknownProject,
       projectNotANumber,
       { args: inProject("--status", "odd"), code: 2, says: "Allowed choices" },
+      { args: inProject("--archived", "odd"), code: 2, says: "Allowed choices are false, true, all" },
     ],
   },
   "experiments show": {

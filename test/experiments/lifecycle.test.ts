@@ -410,9 +410,10 @@ test("lists: status, search, order, and what cannot be parsed", async () => {
   expect(await names("search=list&status=stopped")).toEqual([]);
   expect(await names("search=list&archived=true")).toEqual(["bb list"]);
   expect(await names("search=list&archived=all")).toEqual(["bb list", "aa list"]);
-  expect(
-    (await flagkeep(["experiments", "show", "bb list"], { FLAGKEEP_DATA_DIR: server.dataDir })).stdout,
-  ).toContain("stopped");
+  const env = { FLAGKEEP_DATA_DIR: server.dataDir };
+  expect((await flagkeep(["experiments", "show", "bb list"], env)).stdout).toContain("stopped");
+  const listed = await flagkeep(["experiments", "list", "--search", "list", "--archived", "--json"], env);
+  expect(JSON.parse(listed.stdout)).toMatchObject([{ name: "bb list" }]);
   expect(await names(`search=list&feature_flag_id=${one.feature_flag.id}`)).toEqual(["aa list"]);
   for (const query of ["status=zzz", "feature_flag_id=x", "created_by_id=x", "archived=x"])
     expect((await api(`/experiments/?${query}`)).status).toBe(400);
