@@ -5,9 +5,9 @@ import { personUuid } from "../../../src/persons/identity/distinct-ids.ts";
 import { getOperations } from "../../../src/persons/identity/operations.ts";
 import { applyToPersons } from "../../../src/persons/identity/person-rules.ts";
 import { type Person, PersonsState } from "../../../src/persons/identity/persons-state.ts";
-import { type PendingMerge, StampedPersons } from "../../../src/persons/identity/stamped-persons.ts";
-import type { StampedWrite } from "../../../src/persons/identity/stamped-properties.ts";
 import { ParsedMembers } from "../../../src/scan/members.ts";
+import { type PendingMerge, StampedPersons } from "./stamped-persons.ts";
+import type { StampedWrite } from "./stamped-properties.ts";
 
 export type Random = (below: number) => number;
 

@@ -2,14 +2,14 @@
 
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { randomFrom } from "../../support/seeded-random.ts";
 import {
   absorbProperties,
   applyWrite,
   type StampedMerge,
   type StampedProperties,
   type StampedWrite,
-} from "../../../src/persons/identity/stamped-properties.ts";
-import { randomFrom } from "../../support/seeded-random.ts";
+} from "./stamped-properties.ts";
 
 type Sent = Partial<StampedWrite> & Pick<StampedWrite, "number">;
 

@@ -1,11 +1,10 @@
 /**
- * Persons of a cluster by the rules that its partitions follow, in memory: each partition applies its events at once and
- * optimistically; merges are applied in one lane, in the order of their numbers, when every partition has applied all
+ * Model of persons in a cluster whose partitions divide a project: each partition applies its events immediately; merges are applied in one lane, in the order of their numbers, when every partition has applied all
  * events before them. Ends with the same persons as `applyToPersons` in the order of the numbers. Pure: no store, no
  * clock. Size limits and rejected depths are not part of these rules.
  */
 
-import type { Merge } from "./operations.ts";
+import type { Merge } from "../../../src/persons/identity/operations.ts";
 import {
   absorbProperties,
   applyWrite,
