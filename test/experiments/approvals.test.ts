@@ -1,22 +1,13 @@
 /** Experiments, early access features and surveys in a project that requires approval. Source: contract, experiments 1.1. */
 
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { ServerProcess } from "../support/server.ts";
+import { beforeAll, expect, test } from "bun:test";
+import { api, patch, post, server, useServer } from "./support.ts";
 
-let server: ServerProcess;
+useServer();
 beforeAll(async () => {
-  server = await ServerProcess.start();
   await server.api("/api/projects/1/", { method: "PATCH", body: { approvals: "all" } });
 });
-afterAll(async () => await server[Symbol.asyncDispose]());
 
-async function api(path: string, init: { method?: string; body?: object } = {}) {
-  const response = await server.api(`/api/projects/1${path}`, init);
-  // biome-ignore lint/suspicious/noExplicitAny: responses of any route
-  return { status: response.status, body: (await response.json().catch(() => undefined)) as any };
-}
-const post = (path: string, body: object = {}) => api(path, { method: "POST", body });
-const patch = (path: string, body: object) => api(path, { method: "PATCH", body });
 const required = (key: string) => ({
   status: 403,
   body: {

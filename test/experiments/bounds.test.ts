@@ -1,19 +1,10 @@
 /** Values at and beyond the limits of experiments. Source: contract, experiments 1.2, 1.3 and 1.7. */
 
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { ServerProcess } from "../support/server.ts";
+import { expect, test } from "bun:test";
+import { api, useServer } from "./support.ts";
 
-let server: ServerProcess;
-beforeAll(async () => {
-  server = await ServerProcess.start();
-});
-afterAll(async () => await server[Symbol.asyncDispose]());
+useServer();
 
-async function api(path: string, init: { method?: string; body?: object } = {}) {
-  const response = await server.api(`/api/projects/1${path}`, init);
-  // biome-ignore lint/suspicious/noExplicitAny: responses of any route
-  return { status: response.status, body: (await response.json().catch(() => undefined)) as any };
-}
 let created = 0;
 const create = (body: object = {}) =>
   api("/experiments/", { method: "POST", body: { name: `Bounds ${++created}`, ...body } });

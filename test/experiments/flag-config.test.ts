@@ -1,34 +1,14 @@
 /** An experiment configures its flag. Source: contract, experiments 1.2 and 1.3. */
 
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { ServerProcess } from "../support/server.ts";
+import { expect, test } from "bun:test";
+import { createDraft, patch, post, useServer } from "./support.ts";
 
-let server: ServerProcess;
-beforeAll(async () => {
-  server = await ServerProcess.start();
-});
-afterAll(async () => await server[Symbol.asyncDispose]());
+useServer();
 
-// biome-ignore lint/suspicious/noExplicitAny: responses of any route
-type Answer = { status: number; body: any };
-
-async function send(method: string, path: string, body: object = {}): Promise<Answer> {
-  const response = await server.api(`/api/projects/1${path}`, { method, body });
-  return { status: response.status, body: await response.json() };
-}
-const post = (path: string, body?: object) => send("POST", path, body);
-const patch = (path: string, body: object) => send("PATCH", path, body);
 const go = (id: number, transition: string) => post(`/experiments/${id}/${transition}/`);
 
-let count = 0;
-async function draft() {
-  const { status, body } = await post("/experiments/", { name: `Experiment ${++count}` });
-  expect(status).toBe(201);
-  return body;
-}
-
 test("variants of a launched experiment do not change through it", async () => {
-  const created = await draft();
+  const created = await createDraft();
   const variants = [
     { key: "control", rollout_percentage: 20 },
     { key: "test", rollout_percentage: 80 },
@@ -47,7 +27,7 @@ test("variants of a launched experiment do not change through it", async () => {
 });
 
 test("`feature_flag` configures the flag of a draft; on a launched one, only the percentages on request", async () => {
-  const created = await draft();
+  const created = await createDraft();
   const path = `/experiments/${created.id}/`;
   const variants = (...shares: [string, number][]) => ({
     feature_flag: {
@@ -97,7 +77,7 @@ test("`feature_flag` configures the flag of a draft; on a launched one, only the
 });
 
 test("archiving switches the flag off on request", async () => {
-  const created = await draft();
+  const created = await createDraft();
   for (const name of ["launch", "end"]) await go(created.id, name);
   expect(await post(`/experiments/${created.id}/archive/`, { disable_feature_flag: true })).toMatchObject({
     status: 200,

@@ -1,36 +1,11 @@
 /** States, rights and links of experiments. Source: contract, experiments 1.1 to 1.3. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { flagkeep, ServerProcess } from "../support/server.ts";
+import { describe, expect, test } from "bun:test";
+import { flagkeep } from "../support/server.ts";
+import { type ApiResponse, api, createDraft, patch, post, server, useServer } from "./support.ts";
 
-let server: ServerProcess;
-beforeAll(async () => {
-  server = await ServerProcess.start();
-});
-afterAll(async () => await server[Symbol.asyncDispose]());
+useServer();
 
-interface Answer {
-  status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: responses of any route
-  body: any;
-}
-
-async function api(
-  path: string,
-  init: { method?: string; body?: object; key?: string } = {},
-): Promise<Answer> {
-  const response = await server.api(`/api/projects/1${path}`, init);
-  return { status: response.status, body: await response.json().catch(() => undefined) };
-}
-const post = (path: string, body: object = {}, key?: string) => api(path, { method: "POST", body, key });
-const patch = (path: string, body: object, key?: string) => api(path, { method: "PATCH", body, key });
-
-let count = 0;
-async function draft(more: object = {}) {
-  const { status, body } = await post("/experiments/", { name: `Experiment ${++count}`, ...more });
-  expect(status).toBe(201);
-  return body;
-}
 const go = (id: number, ...names: string[]) =>
   names.reduce(
     async (before, name) => {
@@ -40,11 +15,11 @@ const go = (id: number, ...names: string[]) =>
         name === "ship_variant" ? { variant_key: "test" } : {},
       );
     },
-    Promise.resolve<Answer>({ status: 0, body: undefined }),
+    Promise.resolve<ApiResponse>({ status: 0, body: undefined }),
   );
 
 test("a draft creates its flag, off, with control and test", async () => {
-  const created = await draft({ name: "Ünïcode Name!" });
+  const created = await createDraft({ name: "Ünïcode Name!" });
   expect(created).toMatchObject({
     status: "draft",
     feature_flag_key: "unicode-name",
@@ -70,7 +45,7 @@ test("a draft creates its flag, off, with control and test", async () => {
 });
 
 test("experiments of one name get flags of their own", async () => {
-  const names = await Promise.all([draft({ name: "Same name" }), draft({ name: "Same name" })]);
+  const names = await Promise.all([createDraft({ name: "Same name" }), createDraft({ name: "Same name" })]);
   expect(names.map(({ feature_flag_key: key }) => key).sort()).toEqual(["same-name", "same-name-2"]);
 });
 
@@ -95,7 +70,7 @@ describe("every transition from every state", () => {
   for (const [state, way] of Object.entries(ways))
     test(state, async () => {
       for (const [name, states] of Object.entries(results)) {
-        const { id } = await draft();
+        const { id } = await createDraft();
         await go(id, ...way);
         const before = (await api(`/experiments/${id}/`)).body;
         const { status, body } = await go(id, name);
@@ -113,7 +88,7 @@ describe("every transition from every state", () => {
 });
 
 test("a message names the required step", async () => {
-  const { id } = await draft();
+  const { id } = await createDraft();
   const says = async (name: string) => (await go(id, name)).body.detail as string;
   expect(await says("archive")).toBe(
     "Experiment must be ended before it can be archived. Its status is draft.",
@@ -126,7 +101,7 @@ test("a message names the required step", async () => {
 });
 
 test("launch and ship change the flag once, and both are in the activity log", async () => {
-  const created = await draft();
+  const created = await createDraft();
   const launched = (await go(created.id, "launch")).body;
   expect(launched.feature_flag).toMatchObject({ active: true, version: 2 });
   const shipped = (await go(created.id, "ship_variant")).body;
@@ -152,14 +127,14 @@ test("launch and ship change the flag once, and both are in the activity log", a
 });
 
 test("two launches at the same time: one succeeds", async () => {
-  const { id } = await draft();
+  const { id } = await createDraft();
   const answers = await Promise.all([go(id, "launch"), go(id, "launch"), go(id, "launch")]);
   expect(answers.map(({ status }) => status).sort()).toEqual([200, 400, 400]);
 });
 
 describe("links of the flag", () => {
   test("a flag in use is not deleted; a draft is deleted with it; a client may send back what it read", async () => {
-    const created = await draft();
+    const created = await createDraft();
     await go(created.id, "launch");
     const path = `/feature_flags/${created.feature_flag.id}/`;
     const rejected = await patch(path, { deleted: true });
@@ -171,13 +146,13 @@ describe("links of the flag", () => {
     await go(created.id, "end");
     expect((await patch(path, { deleted: true })).status).toBe(200);
 
-    const other = await draft();
+    const other = await createDraft();
     expect((await patch(`/feature_flags/${other.feature_flag.id}/`, { deleted: true })).status).toBe(200);
     expect((await api(`/experiments/${other.id}/`)).status).toBe(404);
   });
 
   test("a deleted experiment leaves its flag, without the link", async () => {
-    const created = await draft();
+    const created = await createDraft();
     expect((await patch(`/experiments/${created.id}/`, { deleted: true })).body.deleted).toBeTrue();
     const { body } = await api(`/feature_flags/${created.feature_flag.id}/`);
     expect(body).toMatchObject({ deleted: false, experiment_set: [] });
@@ -185,7 +160,7 @@ describe("links of the flag", () => {
   });
 
   test("a deleted experiment is restored with the link to its flag, unless that is deleted", async () => {
-    const created = await draft();
+    const created = await createDraft();
     const path = `/experiments/${created.id}/`;
     const flagPath = `/feature_flags/${created.feature_flag.id}/`;
     await patch(path, { deleted: true });
@@ -241,7 +216,7 @@ describe("rights", () => {
   });
 
   test("reading and writing need their scopes", async () => {
-    const created = await draft();
+    const created = await createDraft();
     const reader = await key(["experiment:read"]);
     expect((await api(`/experiments/${created.id}/`, { key: reader })).status).toBe(200);
     expect((await patch(`/experiments/${created.id}/`, { name: "x" }, reader)).status).toBe(403);
@@ -250,7 +225,7 @@ describe("rights", () => {
   });
 
   test("a protected flag needs approval, and nothing changes without it", async () => {
-    const created = await draft();
+    const created = await createDraft();
     await patch(`/feature_flags/${created.feature_flag.id}/`, { tags: ["critical"] });
     await server.api("/api/projects/1/", { method: "PATCH", body: { approvals: "critical" } });
     const rejected = await go(created.id, "launch");
@@ -264,7 +239,7 @@ describe("rights", () => {
 });
 
 test("the flag of an ended experiment may be deleted; then nothing changes it", async () => {
-  const created = await draft();
+  const created = await createDraft();
   await go(created.id, "launch", "end");
   expect((await patch(`/feature_flags/${created.feature_flag.id}/`, { deleted: true })).status).toBe(200);
   const shipped = await go(created.id, "ship_variant");
@@ -274,7 +249,7 @@ test("the flag of an ended experiment may be deleted; then nothing changes it", 
 });
 
 test("dates, versions and invalid metrics", async () => {
-  const created = await draft();
+  const created = await createDraft();
   const path = `/experiments/${created.id}/`;
   expect((await patch(path, { end_date: "2026-01-01T00:00:00Z" })).status).toBe(400);
   const launched = (await patch(path, { start_date: "2026-01-01T00:00:00Z" })).body;
@@ -337,7 +312,7 @@ test("a restored experiment has its holdout in its flag as it is by then", async
   };
   const holdout = await holdoutAt(5);
   const path = `/experiment_holdouts/${holdout.id}/`;
-  const created = await draft({ holdout_id: holdout.id });
+  const created = await createDraft({ holdout_id: holdout.id });
   await deleteAndRestore(created, () => patch(path, { filters: [{ rollout_percentage: 30 }] }));
   expect((await filters(created)).holdout).toEqual({ id: holdout.id, exclusion_percentage: 30 });
   await deleteAndRestore(created, () => api(path, { method: "DELETE" }));
@@ -359,7 +334,7 @@ test("holdouts are written into the flags of their experiments", async () => {
   expect(holdout.filters).toEqual([
     { properties: [], rollout_percentage: 5, variant: `holdout-${holdout.id}` },
   ]);
-  const created = await draft({ holdout_id: holdout.id });
+  const created = await createDraft({ holdout_id: holdout.id });
   const filters = async () => (await api(`/feature_flags/${created.feature_flag.id}/`)).body.filters;
   expect((await filters()).holdout).toEqual({ id: holdout.id, exclusion_percentage: 5 });
   await patch(`/experiment_holdouts/${holdout.id}/`, {
@@ -383,7 +358,9 @@ test("saved metrics", async () => {
       (one: { id: number }) => one.id,
     );
   expect([await found("RDER"), await found("other")]).toEqual([[saved.id], []]);
-  const created = await draft({ saved_metrics_ids: [{ id: saved.id, metadata: { type: "secondary" } }] });
+  const created = await createDraft({
+    saved_metrics_ids: [{ id: saved.id, metadata: { type: "secondary" } }],
+  });
   expect(created.saved_metrics).toMatchObject([
     { id: saved.id, name: "Orders", metadata: { type: "secondary" } },
   ]);
@@ -397,8 +374,8 @@ test("saved metrics", async () => {
 test("lists: status, search, order, and what cannot be parsed", async () => {
   const names = async (query: string) =>
     (await api(`/experiments/?${query}`)).body.results.map(({ name }: { name: string }) => name);
-  const one = await draft({ name: "aa list" });
-  const two = await draft({ name: "bb list" });
+  const one = await createDraft({ name: "aa list" });
+  const two = await createDraft({ name: "bb list" });
   await go(two.id, "launch");
   expect(await names("search=list")).toEqual(["bb list", "aa list"]);
   expect(await names("search=list&order=name")).toEqual(["aa list", "bb list"]);

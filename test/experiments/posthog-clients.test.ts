@@ -1,35 +1,12 @@
 /** Plans and flag configuration as PostHog's clients send them. Source: contract, experiments 1.2 and 2.9. */
 
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { ServerProcess } from "../support/server.ts";
+import { expect, test } from "bun:test";
+import { api, createDraft, post, useServer } from "./support.ts";
 
-let server: ServerProcess;
-beforeAll(async () => {
-  server = await ServerProcess.start();
-});
-afterAll(async () => await server[Symbol.asyncDispose]());
-
-interface Answer {
-  status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: responses of any route
-  body: any;
-}
-
-async function api(path: string, init: { method?: string; body?: object } = {}): Promise<Answer> {
-  const response = await server.api(`/api/projects/1${path}`, init);
-  return { status: response.status, body: await response.json().catch(() => undefined) };
-}
-const post = (path: string, body: object = {}) => api(path, { method: "POST", body });
-
-let count = 0;
-async function draft(more: object = {}) {
-  const { status, body } = await post("/experiments/", { name: `Experiment ${++count}`, ...more });
-  expect(status).toBe(201);
-  return body;
-}
+useServer();
 
 test("the configuration of the flag as PostHog's clients send it in parameters", async () => {
-  const { id, feature_flag: flag } = await draft({
+  const { id, feature_flag: flag } = await createDraft({
     parameters: {
       feature_flag_variants: [
         { key: "control", split_percent: 30 },
@@ -60,7 +37,7 @@ test("the configuration of the flag as PostHog's clients send it in parameters",
     { key: "control", rollout_percentage: 50 },
     { key: "test", rollout_percentage: 50 },
   ]);
-  const onGroups = await draft({ parameters: { aggregation_group_type_index: 0 } });
+  const onGroups = await createDraft({ parameters: { aggregation_group_type_index: 0 } });
   expect(onGroups.feature_flag.filters.aggregation_group_type_index).toBe(0);
 });
 
