@@ -16,7 +16,7 @@ import {
 useServer();
 
 describe("persons", () => {
-  test("18: a personless event makes no person", async () => {
+  test("18: a personless event creates no person", async () => {
     const id = unique("personless");
     await server.capture(item(id, { properties: { $process_person_profile: false, $set: { a: 1 } } }));
     const [event] = await getEvents(id);
@@ -24,7 +24,7 @@ describe("persons", () => {
     expect(await getPersons(id)).toEqual([]);
   });
 
-  test("19: a personless $identify is an anonymous event, and warned of", async () => {
+  test("19: a personless $identify is stored as an anonymous event, with a warning", async () => {
     const id = unique("personless");
     const type = "invalid_event_when_process_person_profile_is_false";
     const before = await getWarnings(type);
@@ -48,7 +48,7 @@ describe("persons", () => {
     expect((await getEvents(anon))[0]!.person!.uuid).toBe(persons[0]!.uuid);
   });
 
-  test("21: an illegal anonymous id", async () => {
+  test("21: an illegal anonymous id is not merged", async () => {
     const id = unique("user");
     const before = await getWarnings("cannot_merge_with_illegal_distinct_id");
     await server.capture(
@@ -84,7 +84,7 @@ describe("persons", () => {
     expect(persons[0]).toMatchObject({ distinct_ids: [b, a], properties: { key: "of a", only: "b" } });
   });
 
-  test("24: $set_once after $set, then $unset", async () => {
+  test("24: $set_once does not overwrite $set, and $unset removes a property", async () => {
     const id = unique("set");
     await server.capture(item(id, { properties: { $set: { key: "set" } } }));
     await server.capture(item(id, { properties: { $set_once: { key: "once" } } }));

@@ -1,4 +1,4 @@
-/** A server, and what a client can observe of it after everything that it sent is readable. */
+/** A server, and the state that clients observe when all sent events are readable. */
 
 import { afterAll, beforeAll, expect } from "bun:test";
 import { ServerProcess, type StoredEvent, until } from "../support/server.ts";

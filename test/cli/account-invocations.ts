@@ -1,4 +1,4 @@
-/** Calls of the commands of keys, projects, users, members and roles. */
+/** Invocations of commands of keys, projects, users, members and roles. */
 
 import { type Invocation, missing, type WrongCall } from "./invocation.ts";
 

@@ -1,10 +1,10 @@
-/** Calls of commands about clusters, where there is none. */
+/** Invocations of cluster commands against a data directory without a cluster. */
 
 import type { Invocation } from "./invocation.ts";
 
 export const clusterInvocations: Readonly<Record<string, Invocation>> = {
   "migrate-to-cluster": {
-    // Nowhere to go.
+    // Without the addresses of a cluster.
     args: () => [],
     code: () => 1,
     isAlone: true,
@@ -23,7 +23,6 @@ export const clusterInvocations: Readonly<Record<string, Invocation>> = {
     ],
   },
   "cluster convert-persons": {
-    // There is no cluster.
     args: () => ["--to", "rows"],
     code: () => 1,
     wrong: [
@@ -36,7 +35,6 @@ export const clusterInvocations: Readonly<Record<string, Invocation>> = {
     ["status", "resume", "pause-loading"].map((name) => [
       `cluster ${name}`,
       {
-        // There is no cluster.
         args: () => (name === "pause-loading" ? ["--for", "10m"] : []),
         code: () => 1,
         wrong: [

@@ -1,6 +1,6 @@
-/** How a command is called, rightly and wrongly, and calls that many commands have. */
+/** Valid and invalid invocations of a command, and invalid ones that many commands share. */
 
-/** Where commands are tried out. */
+/** Where commands are run. */
 export interface World {
   dataDir: string;
   /** For files that commands write. */
@@ -8,16 +8,16 @@ export interface World {
   isRunning: boolean;
   /** Ids of keys by their labels. */
   keys: Record<string, string>;
-  /** A file that `backup create` made. */
+  /** A file created by `backup create`. */
   backup: string;
 }
 
 export interface Invocation {
-  /** Arguments behind the command's name; `--data-dir` and `--json` are added. */
+  /** Arguments after the command's name; `--data-dir` and `--json` are added. */
   args: (world: World) => string[];
-  /** Exit status, 0 unless said otherwise. */
+  /** Exit status; default: 0. */
   code?: (world: World) => number;
-  /** It does not go together with others of its kind: without a server only one can open the events. */
+  /** It does not run at the same time as others: without a server only one process can open the events. */
   isAlone?: true;
   wrong: WrongCall[];
 }

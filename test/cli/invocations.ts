@@ -1,4 +1,4 @@
-/** How every command is called, rightly and wrongly: a command that is not here fails the tests. */
+/** Valid and invalid invocations of every command; a command without any fails the tests. */
 
 import { accountInvocations } from "./account-invocations.ts";
 import { clusterInvocations } from "./cluster-invocations.ts";
@@ -16,7 +16,7 @@ const exported = (subject: string): Invocation => ({
     unknownProject,
   ],
 });
-/** Commands whose work other tests look at: they do not end, or are no use without a shell. */
+/** Commands that other tests run, and the files of these tests. */
 export const triedElsewhere: Record<string, string> = {
   "persons recreate": "test/serve/sqlite-corruption.test.ts",
   serve: "test/cli/cli.test.ts",

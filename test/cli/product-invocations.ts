@@ -1,4 +1,4 @@
-/** Calls of the commands of experiments, features, surveys, annotations, share links and webhooks. */
+/** Invocations of commands of experiments, features, surveys, annotations, share links and webhooks. */
 
 import { type Invocation, inProject, missing, projectNotANumber, unknownProject } from "./invocation.ts";
 

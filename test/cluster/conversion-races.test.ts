@@ -53,7 +53,7 @@ test.each([
     const node = openPostgres(url, 1);
     const isChanged = Promise.withResolvers<void>();
     const isCopied = Promise.withResolvers<void>();
-    // A suspended node commits at last. The conversion has copied everything when it waits for the layout.
+    // A suspended node commits after it resumes. The conversion has copied everything when it waits for the layout.
     const late = node.transaction(async (t) => {
       await t`SELECT 1 FROM flagkeep.layout FOR UPDATE`;
       isChanged.resolve();
@@ -71,7 +71,7 @@ test.each([
     await late;
     expect(await converted).toBe("persons_changed");
     expect(await readLayout(postgres)).toMatchObject({ persons: from });
-    // The next attempt copies what has changed.
+    // The next attempt copies the changes.
     expect(await convert(postgres, to, dataDir)).toBe(true);
     expect(await readLayout(postgres)).toMatchObject({ persons: to });
     await Promise.all([postgres.close(), node.close()]);
@@ -88,7 +88,7 @@ test("the tables have statistics when a conversion to rows has ended", async () 
     );
     const names = tables.map(({ name }) => name);
     return ["person", "distinct_id", "pending_override"].every((name) => names.includes(name));
-  }, "they are analyzed");
+  }, "the tables have statistics");
   await postgres.close();
 });
 

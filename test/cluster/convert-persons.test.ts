@@ -1,4 +1,4 @@
-/** `flagkeep cluster convert-persons`: killed in the middle, it continues, and all persons are the same, both ways. */
+/** `flagkeep cluster convert-persons` resumes after a kill, and preserves all persons in both directions. */
 
 import { expect } from "bun:test";
 import { existsSync } from "node:fs";
@@ -17,7 +17,7 @@ import { executable, flagkeep, type ServerProcess, temporaryFolder, until } from
 const test = testWithCluster("converting persons");
 const personCount = 3_000;
 
-/** Everything of all persons, groups and members. */
+/** All data of persons, groups and members. */
 async function dump(reader: PersonReader): Promise<unknown> {
   const persons = await reader.personPage(1, { limit: 100_000 });
   const ids = await reader.distinctIds(persons);
@@ -78,7 +78,7 @@ async function addMembers(node: ServerProcess): Promise<void> {
 /** Waits until a statement waits for a lock. */
 async function waitForLock(cluster: TestCluster): Promise<void> {
   const waiting = "SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
-  await until(async () => (await cluster.ask<{ n: number }>(waiting))[0]!.n > 0, "it waits");
+  await until(async () => (await cluster.ask<{ n: number }>(waiting))[0]!.n > 0, "the statement waits");
 }
 
 /** Kills a conversion that waits for a table's lock, acquired before it starts or when some of its work is done. */
@@ -91,7 +91,7 @@ async function killWaiting(
   const blocker = await sql.reserve();
   await blocker.unsafe(`BEGIN; ${before}`);
   const run = Bun.spawn([executable, ...args], { stderr: "ignore", stdout: "ignore" });
-  await until(isReached, "some of it is done");
+  await until(isReached, "a part is converted");
   if (lock !== undefined) await blocker.unsafe(lock);
   await waitForLock(cluster);
   run.kill("SIGKILL");
@@ -104,7 +104,7 @@ async function killWaiting(
   await sql.close();
 }
 
-test("a killed conversion continues, and all persons are the same, to rows and back", async () => {
+test("a killed conversion resumes and preserves all persons, to rows and back", async () => {
   await using cluster = await TestCluster.start(1);
   const node = cluster.nodes[0]!;
   const { dataDir } = node;
@@ -191,13 +191,16 @@ test("a killed conversion continues, and all persons are the same, to rows and b
   expect(await dumpFile(dataDir)).toEqual(changed);
   await withReplica.batch([{ event: "seen", distinct_id: "p8", properties: { $set: { plan: "last" } } }]);
   await cluster.everythingIsLoaded();
-  await until(async () => JSON.stringify(await dumpFile(dataDir)).includes('"plan":"last"'), "it changes");
+  await until(
+    async () => JSON.stringify(await dumpFile(dataDir)).includes('"plan":"last"'),
+    "the replica has the change",
+  );
 }, 180_000);
 
 test("a node exits if persons are converted while it starts or is suspended", async () => {
   await using cluster = await TestCluster.start(1);
   const node = cluster.nodes[0]!;
-  // As after a suspended node continues.
+  // As when a suspended node resumes.
   await cluster.ask("UPDATE flagkeep.layout SET persons = 'rows'");
   expect(await node.process.exited).toBe(1);
   await cluster.ask("UPDATE flagkeep.layout SET persons = 'replica'");

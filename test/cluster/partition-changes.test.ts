@@ -1,4 +1,4 @@
-/** An engine of a cluster whose partitions change: nothing of the partitions before is loaded, and no partition is forgotten. */
+/** Changes of an engine's partitions: no entry of its previous partitions is loaded, and every partition is loaded or released. */
 
 import { expect } from "bun:test";
 import type { Postgres } from "../../src/cluster/connection.ts";
@@ -45,7 +45,7 @@ async function close(postgres: Postgres, engines: readonly PartitionedLoading[])
   await postgres.close();
 }
 
-test("what a step has requeued is discarded before the partitions change, and nothing else changes meanwhile", async () => {
+test("batches that a step requeues are discarded before the partitions change, and the engine reports the change until it ends", async () => {
   const { postgres } = await createDatabase();
   const engine = await open(postgres);
   const pending: string[] = [];
@@ -63,7 +63,7 @@ test("what a step has requeued is discarded before the partitions change, and no
   });
   await holdsAll(engine);
   expect({ pendingAtChange, isChanging }).toEqual({ pendingAtChange: [], isChanging: true });
-  await until(() => !engine.isChanging, "it loads");
+  await until(() => !engine.isChanging, "the engine loads");
   await close(postgres, [engine]);
 });
 
@@ -76,7 +76,7 @@ test("an engine stops in time although its step does not end", async () => {
     settle: () => (isHanging ? Promise.withResolvers<void>().promise : Promise.resolve()),
   });
   await holdsAll(engine);
-  await until(() => !engine.isChanging, "it loads");
+  await until(() => !engine.isChanging, "the engine loads");
   isHanging = true;
   expect(await engine.stop(10)).toBe(false);
   expect(engine.isChanging).toBe(true);
@@ -87,7 +87,7 @@ test("an engine stops in time although its step does not end", async () => {
 
 const all = Array.from({ length: partitionCount }, (_, id) => id);
 
-test("partitions that were acquired after the engine had given up waiting are loaded, and released", async () => {
+test("partitions whose acquisition was committed after its timeout are loaded, and released", async () => {
   const { postgres } = await createDatabase();
   const engine = await open(postgres);
   // The transaction that timed out is committed later, and all retries find nothing free.
@@ -103,10 +103,10 @@ test("partitions that were acquired after the engine had given up waiting are lo
   await close(postgres, [engine]);
 });
 
-test("engines have caught up when what waited before is applied in all partitions", async () => {
+test("engines have caught up when all partitions have applied the entries that were pending before", async () => {
   const { postgres } = await createDatabase();
   const engine = await open(postgres);
-  // What waited before the first call is unknown.
+  // Entries pending before the first call are unknown.
   expect([await engine.isCaughtUp(), await engine.isCaughtUp()]).toEqual([false, true]);
   const last = await append(postgres, 0);
   const apply = (which: number) =>

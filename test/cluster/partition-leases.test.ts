@@ -1,4 +1,4 @@
-/** Leases of partitions in PostgreSQL: who may commit, and how far an engine has loaded. */
+/** Leases of partitions in PostgreSQL: which engine may commit, and the positions up to which it has loaded. */
 
 import { expect, spyOn } from "bun:test";
 import type { Postgres, Transaction } from "../../src/cluster/connection.ts";
@@ -57,7 +57,7 @@ test("an engine acquires free partitions, and a revoked one can neither renew no
   const [seen] = (await readPartitions(postgres)).loaders.filter(({ id }) => id === one.id);
   await renewLoader(postgres, one);
   expect(leaseEnd(one)).toBeGreaterThan(performance.now() + leaseMs - 1_000);
-  // It was renewed since it was seen.
+  // It was renewed after it was read.
   expect(await revokeLoader(postgres, seen!)).toBe(false);
   const [now] = (await readPartitions(postgres)).loaders.filter(({ id }) => id === one.id);
   expect([await revokeLoader(postgres, now!), await revokeLoader(postgres, now!)]).toEqual([true, false]);
@@ -76,7 +76,7 @@ test("a transaction of an engine delays its revocation, not its renewal", async 
   await postgres.transaction(async (t) => {
     await lease.assertHeld(t);
     await renewLoader(postgres, lease);
-    // It does not wait for long: there may be other engines to revoke.
+    // It does not wait for long: other engines may have to be revoked.
     expect(await revoke()).toBe(false);
   });
   expect(await revoke()).toBe(true);
@@ -99,7 +99,7 @@ test("an engine that hangs in a transaction of its partitions blocks the others 
   await postgres.close();
 });
 
-test("a new engine of a node takes the place of the earlier one, and an engine that ends releases everything", async () => {
+test("a new engine of a node replaces the earlier one, and an engine that exits releases all partitions", async () => {
   const { postgres } = await createDatabase();
   const node = crypto.randomUUID();
   const earlier = await registerLoader(postgres, node);
@@ -130,7 +130,7 @@ test("a partition that was just moved is not requested, and a requested one is r
   await postgres.close();
 });
 
-test("while loading is paused nothing is acquired, and a pause waits until everything is released", async () => {
+test("while loading is paused no partition is acquired, and a pause waits until all are released", async () => {
   const { postgres } = await createDatabase();
   const lease = await register(postgres);
   await acquirePartitions(postgres, lease, [7]);
@@ -162,7 +162,7 @@ test("nodes count the partitions that no engine loads", async () => {
   await postgres.close();
 });
 
-test("an engine reads entries of its partitions, from where each of them is", async () => {
+test("an engine reads entries of its partitions, after the position of each", async () => {
   const { postgres } = await createDatabase();
   const first = await append(postgres, [1, 2, 65, 3]);
   const second = await append(postgres, [2, 1]);
@@ -239,13 +239,13 @@ test("the position of a step is committed once, by the holder of the partitions 
       await progress.write(t, "realtime", last);
       return true;
     });
-  // The answer to the first one was lost.
+  // The response to the first one was lost.
   expect([await commit(5_000), await commit(5_000)]).toEqual([true, false]);
   progress.committed("realtime", 5_000);
   expect([progress.cursor("realtime"), progress.loaded.realtime, progress.openBatches().length]).toEqual([
     5_000, 0, 1,
   ]);
-  // Acquired by a transaction of which the engine does not know that it was committed.
+  // Acquired by a transaction that the engine does not know to be committed.
   await acquirePartitions(postgres, lease, [3]);
   expect(await commit(5_500)).toBe(true);
   progress.committed("realtime", 5_500);
@@ -282,7 +282,7 @@ test("positions are written when the earlier write of them has ended, also if th
   await postgres.close();
 });
 
-test("a batch that another engine has left open is finished with its end, by the engine of each partition", async () => {
+test("an open batch of another engine is completed up to its last entry, by the engine of each partition", async () => {
   const { postgres } = await createDatabase();
   const lease = await register(postgres);
   await postgres.run(

@@ -82,10 +82,10 @@ describe("partitions", () => {
     expect(new Set(simulation.moves.map(({ id }) => id)).size).toBe(21);
   });
 
-  test("of an engine that ends are acquired immediately, also if it was to get others", () => {
+  test("of an engine that ends are acquired immediately, also if others were requested for it", () => {
     const simulation = started(3);
     simulation.alive.add("new");
-    // Requests, which nobody has fulfilled yet.
+    // Pending requests.
     simulation.run(1);
     simulation.alive.delete("new");
     simulation.alive.delete("engine-1");

@@ -1,4 +1,4 @@
-/** Nodes that all load events: who loads which partitions, and that nothing is lost, twice or out of order when that changes. */
+/** Nodes that all load events: which node loads which partitions, and that no event is lost, repeated or out of order when this changes. */
 
 import { afterAll, beforeAll, expect } from "bun:test";
 import type { Sent } from "../kill-test/checker.ts";
@@ -51,7 +51,7 @@ async function sharesBecome(expected: readonly number[], withinMs: number): Prom
   );
 }
 
-/** What was acknowledged so far. */
+/** All requests so far. */
 const log: Sent[] = [];
 
 async function expectNothingLost(load: ClusterLoad): Promise<void> {
@@ -76,14 +76,14 @@ test("two nodes hold half of the partitions each, and both load", async () => {
   const load = startLoad();
   await load.further(300);
   await expectNothingLost(load);
-  // Each engine names its inserts; projects with consecutive ids are spread over both.
+  // Projects with consecutive ids are spread over both.
   const held = await cluster.ask<{ id: number; holder: string }>(
     `SELECT id, holder FROM flagkeep.partition WHERE id BETWEEN 1 AND ${projects}`,
   );
   expect(new Set(held.map(({ holder }) => holder)).size).toBe(2);
 }, 120_000);
 
-test("cluster status shows who loads each partition, and nothing that waits", async () => {
+test("cluster status shows the node of each partition, and no pending entries", async () => {
   await cluster.everythingIsLoaded();
   const { stdout } = await flagkeep(["cluster", "status", "--postgres-url", cluster.postgresUrl, "--json"]);
   const state = JSON.parse(stdout) as {
@@ -100,14 +100,17 @@ test("cluster status shows who loads each partition, and nothing that waits", as
   expect(shown.stdout).toMatch(/^32 +\S+ \S+ +\d s +0 +0 +0$/m);
   for (const node of cluster.nodes) {
     const metrics = async () => await (await fetch(`${node.url}/metrics`)).text();
-    await until(async () => /^flagkeep_unheld_partitions 0$/m.test(await metrics()), "all are held");
+    await until(
+      async () => /^flagkeep_unheld_partitions 0$/m.test(await metrics()),
+      "engines hold all partitions",
+    );
     const isLoaded = async () =>
       /^flagkeep_partition_lag_entries\{partition="63"\} 0$/m.test(await metrics());
-    await until(isLoaded, "nothing waits");
+    await until(isLoaded, "no entries are pending");
   }
 }, 60_000);
 
-test("a pause of loading ends the work of all engines", async () => {
+test("no engine loads while loading is paused", async () => {
   const pause = ["cluster", "pause-loading", "--for", "10m", "--postgres-url", cluster.postgresUrl];
   expect((await flagkeep(pause)).stderr).toBe("");
   expect(await getShares()).toEqual([]);
@@ -131,18 +134,21 @@ test("when a node dies, the other holds all partitions within 12 s", async () =>
   await expectTakeover(load, dead);
 }, 180_000);
 
-test("when the node with the lease dies during an insert, what it began is loaded once", async () => {
+test("when the node with the lease dies during an insert, the events of the insert are loaded once", async () => {
   const load = startLoad();
   await load.further(200);
   await cluster.clickhouse.holdInsert("after");
-  await until(async () => (await cluster.clickhouse.inserts()).isHolding, "an answer is held");
+  await until(
+    async () => (await cluster.clickhouse.inserts()).isHolding,
+    "the response to an insert is held",
+  );
   const dead = await cluster.leader();
   await cluster.killWithEngine(dead);
   await cluster.clickhouse.release();
   await expectTakeover(load, dead);
 }, 180_000);
 
-test("a node that joins gets its share, and no partition moves twice", async () => {
+test("a new node gets its share of the partitions, and no partition moves twice", async () => {
   const load = startLoad();
   await load.further(200);
   const getEpochs = () =>
@@ -159,7 +165,7 @@ test("a node that joins gets its share, and no partition moves twice", async () 
   await expectNothingLost(load);
 }, 180_000);
 
-test("a node that is stopped gives its partitions back within 3 s", async () => {
+test("a stopped node releases its partitions within 3 s", async () => {
   const load = startLoad();
   await load.further(200);
   const node = cluster.running.get(2)!;
@@ -171,7 +177,7 @@ test("a node that is stopped gives its partitions back within 3 s", async () => 
   await expectNothingLost(load);
 }, 180_000);
 
-test("an engine that hangs loses its partitions, and commits nothing when it wakes up", async () => {
+test("a suspended engine loses its partitions, and commits nothing when it resumes", async () => {
   const load = startLoad();
   await load.further(200);
   const leader = await cluster.leader();

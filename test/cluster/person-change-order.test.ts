@@ -44,7 +44,7 @@ async function startStep(store: IdentityStore, ...items: JournalItem[]) {
   return () => step.commit(items.at(-1)!.seq);
 }
 
-/** What transactions of other connections have: whether one waits for a lock, and whether one has written persons. */
+/** Whether a transaction of another connection waits for a lock, and whether one has written persons. */
 async function readActivity(postgres: Postgres) {
   const [row] = await postgres.run(
     (sql) => sql<{ isWaiting: boolean; hasWritten: boolean }[]>`
@@ -96,7 +96,7 @@ for (const loading of ["single", "partitions"] as const)
     expect(
       changes.map((change) => (change.kind === "distinct_id" ? change.distinctId : change.kind)),
     ).toEqual(["anon-kim", "person_deleted", "person", "new", "lee", "person_deleted"]);
-    // Of the cohort, which only nodes read.
+    // Changes of cohorts are read by nodes only.
     const cached = await postgres.run(
       (sql) => sql`SELECT 1 FROM flagkeep.person_change WHERE is_cached_only AND change_id > ${known}`,
     );

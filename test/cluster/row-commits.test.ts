@@ -1,6 +1,6 @@
 /** A step whose commit fails is applied completely or not at all, whatever else is committed before it is repeated. */
 
-import { expect } from "bun:test";
+import { expect, mock } from "bun:test";
 import {
   ChangeInProgressError,
   Postgres,
@@ -97,6 +97,12 @@ class TestEngine {
   }
 }
 
+/** The first call fails as if the connection was lost. */
+const failOnce = ({ address }: Postgres) =>
+  mock().mockImplementationOnce(() => {
+    throw new PostgresUnreachableError(address, new Error("on purpose"));
+  });
+
 /** @returns the error */
 const commit = async (step: IdentityStep, seq: number) =>
   Promise.resolve(step.commit(seq)).then(() => undefined, String);
@@ -134,20 +140,17 @@ test("after a failed commit of a step nothing is committed without its persons, 
 test("a step whose commit fails once is committed by a retry, and other changes follow", async () => {
   const postgres = await connect();
   const engine = await TestEngine.start(postgres);
-  let failures = 0;
-  engine.onWritten = () => {
-    failures += 1;
-    if (failures === 1) throw new PostgresUnreachableError(postgres.address, new Error("on purpose"));
-  };
+  const fail = failOnce(postgres);
+  engine.onWritten = fail;
   const item = set("ann", { plan: "pro" });
   await (await engine.step(item)).commit(item.seq);
-  expect([failures, await plan(postgres, "ann")]).toEqual([2, "pro"]);
+  expect([fail.mock.calls.length, await plan(postgres, "ann")]).toEqual([2, "pro"]);
   expect(await engine.copy.change(() => "changed", engine.lease)).toBe("changed");
   await engine.kill();
   await postgres.close();
 });
 
-test("an engine does not load past missing entries", async () => {
+test("an engine does not start if its replica is ahead of the persons as rows", async () => {
   const postgres = await connect();
   const engine = await TestEngine.start(postgres);
   const item = set("ann", { plan: "pro" });
@@ -167,16 +170,14 @@ test("an engine does not load past missing entries", async () => {
 test("a step with a deletion that is repeated counts its warnings once", async () => {
   const postgres = await connect();
   const engine = await TestEngine.start(postgres);
-  let attempts = 0;
+  const fail = failOnce(postgres);
   engine.onStatement = (sql) => {
-    if (!sql.includes("UPDATE flagkeep.person_cursor")) return;
-    attempts += 1;
-    if (attempts === 1) throw new PostgresUnreachableError(postgres.address, new Error("on purpose"));
+    if (sql.includes("UPDATE flagkeep.person_cursor")) fail();
   };
   const exception = () => event({ event: "$exception", properties: { $set: { plan: "pro" } } });
   const items = [exception(), note({ kind: "person_deleted", details: { distinct_id: "kim" } }), exception()];
   await (await engine.step(...items)).commit(items.at(-1)!.seq);
-  expect([attempts, engine.warningCount]).toEqual([2, 2]);
+  expect([fail.mock.calls.length, engine.warningCount]).toEqual([2, 2]);
   await engine.kill();
   await postgres.close();
 });
@@ -184,11 +185,8 @@ test("a step with a deletion that is repeated counts its warnings once", async (
 test("a step with a deletion that is repeated stores its group types on both sides", async () => {
   const postgres = await connect();
   const engine = await TestEngine.start(postgres);
-  let attempts = 0;
-  engine.onWritten = () => {
-    attempts += 1;
-    if (attempts === 1) throw new PostgresUnreachableError(postgres.address, new Error("on purpose"));
-  };
+  const fail = failOnce(postgres);
+  engine.onWritten = fail;
   const group = (type: string) =>
     event({ event: "$groupidentify", properties: { $group_type: type, $group_key: "a", $group_set: {} } });
   const deletion = () => note({ kind: "person_deleted", details: { distinct_id: "kim" } });
@@ -198,12 +196,12 @@ test("a step with a deletion that is repeated stores its group types on both sid
     (sql) => sql`SELECT name, type_index AS "typeIndex" FROM flagkeep.group_type ORDER BY type_index`,
   );
   const expected = ["company", "team"].map((name, typeIndex) => ({ name, typeIndex }));
-  expect([attempts, [...types], engine.groupTypes]).toEqual([2, expected, expected]);
+  expect([fail.mock.calls.length, [...types], engine.groupTypes]).toEqual([2, expected, expected]);
   await engine.kill();
   await postgres.close();
 });
 
-test("what a commit prepares is written while another node changes the store, and with the rest or not at all", async () => {
+test("the rows that a commit prepares are written while another node changes the store, and rolled back if the commit fails", async () => {
   const postgres = await connect();
   const engine = await TestEngine.start(postgres);
   const prepared = Promise.withResolvers<void>();

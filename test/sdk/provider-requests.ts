@@ -20,7 +20,7 @@ export function useServer(): void {
 
 export type Json = Record<string, unknown>;
 
-/** Its headers are the same for each request, also for one without a body. */
+/** Sends the same headers with each request, with or without a body. */
 export async function send(
   method: string,
   path: string,
@@ -47,7 +47,7 @@ export async function done(method: string, path: string, body?: object): Promise
   return answer.body;
 }
 
-/** What a typed client decodes; every member may be null or absent, except those with `!`. */
+/** Members that a typed client decodes; any may be null or absent, except those with `!`. */
 export type Shape = {
   [member: string]: "int" | "int!" | "text" | "text!" | "bool" | "texts" | "ints" | "object" | Shape;
 };
@@ -80,7 +80,7 @@ export interface Resource {
   writeOnly?: string[];
 }
 
-/** Sends a resource, and checks that the response and the next read both say what was sent. */
+/** Sends a resource, and expects its members in the response and in the next read. */
 export async function applied(
   method: "POST" | "PATCH",
   resource: Resource,

@@ -34,7 +34,7 @@ const insights: Resource = {
   },
   writeOnly: ["_create_in_folder"],
 };
-/** Deletes by PATCH; what is deleted is not found. */
+/** Deletes a resource by PATCH and expects that it is not found. */
 async function destroyed({ path }: Resource, id: unknown): Promise<void> {
   expect(await done("PATCH", `${path}${id}/`, { deleted: true })).toMatchObject({ deleted: true });
   expect((await send("GET", `${path}${id}/`)).status).toBe(404);
@@ -112,7 +112,7 @@ describe("insights", () => {
       },
     ],
     ["lifecycle", { ...pageviews, source: { ...pageviews.source, kind: "LifecycleQuery" } }],
-    // Not computed, and kept all the same.
+    // Stored although it is not computed.
     [
       "paths",
       {
@@ -190,7 +190,7 @@ describe("layouts", () => {
     return tiles;
   };
 
-  test("place insights and texts, clear what is not declared, and leave the insights", async () => {
+  test("place insights and texts, clear undeclared ones, and preserve the insights", async () => {
     const { id: dashboard } = await done("POST", dashboards.path, { name: "layout" });
     const path = `${dashboards.path}${dashboard}/`;
     const created: Json[] = [];
@@ -203,7 +203,7 @@ describe("layouts", () => {
       (await read()).find((tile) => tile.insight?.id === insight)!;
     const layouts = (y: number) => ({ sm: { x: 0, y, w: 6, h: 5, minW: 3 }, xs: { x: 0, y, w: 1, h: 5 } });
 
-    // A color that is not declared is sent as an empty one.
+    // An undeclared color is sent as an empty one.
     const first = getTiles(
       await done("PATCH", path, {
         tiles: [
@@ -221,7 +221,7 @@ describe("layouts", () => {
     expect(first[3]).toMatchObject({ insight: { id: unmanaged }, layouts: {} });
     expect(await read()).toEqual(first);
 
-    // A text is changed by its tile, another one is added, and a layout that is not declared is left.
+    // A text is changed by its tile, another one is added, and an undeclared layout is preserved.
     const text = first[1]!;
     const second = getTiles(
       await done("PATCH", path, {

@@ -24,7 +24,7 @@ interface LoadEvent {
 
 interface Sender {
   name: string;
-  /** Of its project. */
+  /** API key of its project. */
   token: string;
 }
 
@@ -41,7 +41,7 @@ export class ClusterLoad {
     {
       senders = 4,
       historical = 2,
-      /** Keys of the projects of the senders, in turn. */
+      /** API keys of projects, assigned to the senders in rotation. */
       tokens = [cluster.initialized.project.api_key] as readonly string[],
     } = {},
   ) {
