@@ -73,10 +73,11 @@ describe("selection", () => {
       "2026-03-10T11:00:00Z",
       "2026-03-09T00:00:00Z",
     ].map(good);
-    const of = (rules: Partial<Rules>) =>
+    const getRemoved = (rules: Partial<Rules>) =>
       backupsToRemove([ahead!, newer!, older!], { ...none, ...rules }, now);
-    for (const rules of [{ last: 1 }, { daily: 1 }, { weekly: 1 }]) expect(of(rules)).toEqual([older!]);
-    expect(of({ last: 2 })).toEqual([]);
+    for (const rules of [{ last: 1 }, { daily: 1 }, { weekly: 1 }])
+      expect(getRemoved(rules)).toEqual([older!]);
+    expect(getRemoved({ last: 2 })).toEqual([]);
   });
 
   test("the one that was created last stays, though a wrong clock has dated it long ago", () => {

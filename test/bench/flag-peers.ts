@@ -144,13 +144,13 @@ for (let round = 0; round < rounds; round++) {
 const own = measured.get("Flagkeep")!;
 console.table(
   [...measured].map(([name, figures]) => {
-    const of = (what: keyof Figures) => median(figures.map((round) => round[what]));
+    const getMedian = (what: keyof Figures) => median(figures.map((round) => round[what]));
     const ratio = (what: keyof Figures) =>
       median(figures.map((round, index) => own[index]![what] / round[what])).toFixed(2);
     return {
       name,
-      "one flag/s": Math.round(of("one")),
-      "all flags/s": Math.round(of("all")),
+      "one flag/s": Math.round(getMedian("one")),
+      "all flags/s": Math.round(getMedian("all")),
       "Flagkeep ÷, one": ratio("one"),
       "Flagkeep ÷, all": ratio("all"),
     };

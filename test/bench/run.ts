@@ -282,6 +282,6 @@ async function untilReadable(server: ServerProcess): Promise<void> {
 
 /** In megabytes. */
 function getMemory(server: number, engines: readonly number[], kind: "Rss" | "Pss" = "Rss") {
-  const of = (pid: number) => memoryBytes(pid, kind) / mib;
-  return { server: of(server), engine: engines.reduce((sum, pid) => sum + of(pid), 0) };
+  const getMiB = (pid: number) => memoryBytes(pid, kind) / mib;
+  return { server: getMiB(server), engine: engines.reduce((sum, pid) => sum + getMiB(pid), 0) };
 }

@@ -232,9 +232,9 @@ async function takeSamples(): Promise<void> {
 /** All zero before the engine has told any. */
 async function getParts(): Promise<Sample["parts"]> {
   const text = await (await fetch(`${server.url}/metrics`)).text();
-  const of = (part: string) =>
+  const getMemoryOf = (part: string) =>
     Number(new RegExp(`^flagkeep_engine_memory_bytes\\{part="${part}"\\} (.+)$`, "m").exec(text)?.[1] ?? 0);
-  return [of("heap"), of("store_cache"), of("store_work")];
+  return [getMemoryOf("heap"), getMemoryOf("store_cache"), getMemoryOf("store_work")];
 }
 
 /** Open files; how many connections there are is for the clients to say. */

@@ -78,11 +78,11 @@ async function measureForwarded(workers: number): Promise<{ serverMicros: number
   const pids = workers === 1 ? [] : await server.workerPids();
   const workerSeconds = () => pids.reduce((sum, pid) => sum + cpuSeconds(pid), 0);
   const send = async (requests: number) => {
-    const one = async () => {
+    const sendRequests = async () => {
       for (let sent = 0; sent < requests / forwardedClients; sent++)
         await (await server.api("/api/users/@me/")).arrayBuffer();
     };
-    await Promise.all(Array.from({ length: forwardedClients }, one));
+    await Promise.all(Array.from({ length: forwardedClients }, sendRequests));
   };
   // Compilation and the first check of the key are not measured.
   await send(forwardedRequests);

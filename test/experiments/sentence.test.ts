@@ -107,20 +107,20 @@ test.each([
 });
 
 test("days until the planned size", () => {
-  const of = (planned: unknown, endDate: Date | null = null) =>
+  const experimentPlanning = (planned: unknown, endDate: Date | null = null) =>
     ({
       startDate: new Date("2026-01-01"),
       endDate,
       runningTimeCalculation: { recommended_sample_size: planned },
     }) as unknown as Experiment;
   const now = new Date("2026-01-11");
-  expect(daysUntilPlanned(of(1_900), { total: 1_000 }, now)).toBe(9);
-  expect(daysUntilPlanned(of(1_001), { total: 1_000 }, now)).toBe(1);
+  expect(daysUntilPlanned(experimentPlanning(1_900), { total: 1_000 }, now)).toBe(9);
+  expect(daysUntilPlanned(experimentPlanning(1_001), { total: 1_000 }, now)).toBe(1);
   for (const [planned, total, end] of [
     [1_000, 1_000],
     [undefined, 10],
     [1_000, 0],
     [1_000, 10, now],
   ] as const)
-    expect(daysUntilPlanned(of(planned, end), { total }, now)).toBeUndefined();
+    expect(daysUntilPlanned(experimentPlanning(planned, end), { total }, now)).toBeUndefined();
 });

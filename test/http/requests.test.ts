@@ -385,12 +385,12 @@ describe("other origins", () => {
 });
 
 describe("rate limits", () => {
-  const one = (name: string) => [{ name, requestsMax: 2, windowMs: 60_000 }];
+  const limitNamed = (name: string) => [{ name, requestsMax: 2, windowMs: 60_000 }];
   test("are counted per key and group, return the waiting time, and end", async () => {
     const rateLimiter = new RateLimiter({
-      management: one("burst"),
-      local_evaluation: one("local"),
-      remote_config: one("remote"),
+      management: limitNamed("burst"),
+      local_evaluation: limitNamed("local"),
+      remote_config: limitNamed("remote"),
     });
     using server = new TestServer({ rateLimiter });
     const ask = async (path: string, key?: string) => (await server.ask("GET", path, { key })).status;

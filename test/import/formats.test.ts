@@ -62,7 +62,7 @@ describe("times", () => {
 });
 
 describe("shapes", () => {
-  const of = (text: string | Buffer) => detectFileType("f", Buffer.from(text as string));
+  const detect = (text: string | Buffer) => detectFileType("f", Buffer.from(text as string));
   for (const [text, kind, member] of [
     ['{"event":"a"}\n{"event":"b"}\n', "lines"],
     ['{"event":"a","data":[{"x":1}]}\n{"event":"b"}', "lines"],
@@ -83,11 +83,11 @@ describe("shapes", () => {
     ["", "lines"],
   ] as [string, string, string?][])
     test(text.slice(0, 60), () =>
-      expect(of(text)).toEqual(kind === "document" ? { kind, member } : ({ kind } as never)),
+      expect(detect(text)).toEqual(kind === "document" ? { kind, member } : ({ kind } as never)),
     );
   for (const bytes of ["BZh91", "SQLite format 3\0", "%PDF-1.7", "\u00ff\u00fea\0", "a\0b"])
     test(`refused: ${JSON.stringify(bytes)}`, () =>
-      expect(() => of(Buffer.from(bytes, "latin1"))).toThrow(UnreadableFileError));
+      expect(() => detect(Buffer.from(bytes, "latin1"))).toThrow(UnreadableFileError));
 });
 
 /** One record of each product as its documentation shows it, and what becomes of it. */

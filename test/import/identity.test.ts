@@ -168,15 +168,15 @@ describe("a device belongs to its first user", () => {
 
   test("Mixpanel's $identify passes the gate, $merge does not", async () => {
     const project = await SampleProject.create();
-    const of = (event: string, properties: object, n: number) => ({
+    const record = (event: string, properties: object, n: number) => ({
       event,
       properties: { time: 1714557600 + n, $insert_id: `i${n}`, ...properties },
     });
     const login = (user: string, n: number) =>
-      of("$identify", { distinct_id: user, $identified_id: user, $anon_id: "$device:d" }, n);
+      record("$identify", { distinct_id: user, $identified_id: user, $anon_id: "$device:d" }, n);
     expect(await project.records([login("u1", 1), login("u2", 2)])).toMatchObject({ shared_devices: 1 });
     expect(await project.persons()).toEqual([["d", "u1"], ["u2"]]);
-    await project.records([of("$merge", { $distinct_ids: ["u1", "u2"], distinct_id: "u1" }, 3)]);
+    await project.records([record("$merge", { $distinct_ids: ["u1", "u2"], distinct_id: "u1" }, 3)]);
     expect(await project.persons()).toEqual([["d", "u1", "u2"]]);
   }, 60_000);
 

@@ -77,23 +77,27 @@ test("a dry run shows events without the links that are rejected", async () => {
 test("person and group properties over the limit are listed, and their events stay", async () => {
   const project = await SampleProject.create();
   const large = "x".repeat(600 * 1024);
-  const of = (n: number, properties: object, more: object = {}) => ({
+  const eventWith = (n: number, properties: object, more: object = {}) => ({
     ...typical(n, `u${n}`, "2024-05-01T10:00:00Z"),
     properties,
     ...more,
   });
   const lines = [
-    of(1, { $set: { large } }),
-    of(2, { large }),
-    of(3, { $group_type: "team", $group_key: "a", $group_set: { large } }, { event: "$groupidentify" }),
+    eventWith(1, { $set: { large } }),
+    eventWith(2, { large }),
+    eventWith(
+      3,
+      { $group_type: "team", $group_key: "a", $group_set: { large } },
+      { event: "$groupidentify" },
+    ),
     // Mapped, and of both kinds together.
-    of(
+    eventWith(
       4,
       { $set: { a: large.slice(0, 300 * 1024) }, $set_once: { b: large.slice(0, 300 * 1024) } },
       { other: 1 },
     ),
     // The limit counts bytes, not characters.
-    of(5, { $set: { large: "é".repeat(300 * 1024) } }, { other: 1 }),
+    eventWith(5, { $set: { large: "é".repeat(300 * 1024) } }, { other: 1 }),
   ];
   const path = project.write("large.ndjson", getLines(lines));
   const wanted = { read: 5, accepted: 5, rejected: 0, people: 5 };

@@ -195,16 +195,16 @@ describe("without an id the content counts, and how many equal records there are
   });
 
   test("a column of another notation: objects, booleans and decimals as text", () => {
-    const of = (more: JsonObject) =>
+    const getId = (more: JsonObject) =>
       getIds("events", [{ event: "e", distinct_id: "u", timestamp: "2024-01-02", ...more }])[0];
-    expect(of({ tags: '["a", "b"]', on: "true", price: "1.50" })).toBe(
-      of({ tags: ["a", "b"], on: true, price: 1.5 }),
+    expect(getId({ tags: '["a", "b"]', on: "true", price: "1.50" })).toBe(
+      getId({ tags: ["a", "b"], on: true, price: 1.5 }),
     );
-    expect(of({ place: '{"b":1,"a":[]}' })).toBe(of({ place: { b: 1 } }));
+    expect(getId({ place: '{"b":1,"a":[]}' })).toBe(getId({ place: { b: 1 } }));
     // Inside of values nothing changes, and text that is no list stays text.
-    expect(of({ place: { a: "[1]" } })).not.toBe(of({ place: { a: [1] } }));
+    expect(getId({ place: { a: "[1]" } })).not.toBe(getId({ place: { a: [1] } }));
     for (const text of ["[a", "{", "1.2.3", "01.50", "\0x"])
-      expect(of({ text })).not.toBe(of({ text: `${text} ` }));
+      expect(getId({ text })).not.toBe(getId({ text: `${text} ` }));
   });
 
   test("one text for a value, however its members stand", () => {

@@ -244,11 +244,11 @@ test("12: Matomo's dimensions, campaigns and items", async () => {
       customVariables: expect.any(Object),
     });
   }
-  const of = (name: string) => events.find(({ event }) => event === name)!.properties;
-  expect(of("$pageview")).toMatchObject({ dimension2: "blog", title: "t" });
-  expect(of("order")).toMatchObject({ itemDetails: [{ itemSKU: "s", price: 9 }], order_id: "o1" });
-  expect(of("content")).toMatchObject({ contentName: "ad" });
-  expect(of("form")).toMatchObject({ formName: "contact" });
+  const propertiesOf = (name: string) => events.find(({ event }) => event === name)!.properties;
+  expect(propertiesOf("$pageview")).toMatchObject({ dimension2: "blog", title: "t" });
+  expect(propertiesOf("order")).toMatchObject({ itemDetails: [{ itemSKU: "s", price: 9 }], order_id: "o1" });
+  expect(propertiesOf("content")).toMatchObject({ contentName: "ad" });
+  expect(propertiesOf("form")).toMatchObject({ formName: "contact" });
 });
 
 test("12: Umami's click ids and addresses", async () => {

@@ -32,8 +32,13 @@ describe("group types", () => {
 
   test("a type of an earlier step keeps its number", () => {
     using people = new TestPersons();
-    const of = (type: string) => event({ properties: { $groups: { [type]: "x" } } });
-    people.applyOneByOne(of("company"), of("company"), of("team"), of("company"));
+    const eventOfGroup = (type: string) => event({ properties: { $groups: { [type]: "x" } } });
+    people.applyOneByOne(
+      eventOfGroup("company"),
+      eventOfGroup("company"),
+      eventOfGroup("team"),
+      eventOfGroup("company"),
+    );
     expect(typeNames(people)).toEqual(["company", "team"]);
   });
 

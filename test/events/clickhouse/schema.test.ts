@@ -72,16 +72,16 @@ describe("addresses", () => {
 test("on a cluster every table is created on all nodes and replicated, events by shard, persons everywhere", () => {
   const statements = schemaStatements({ database: "db", cluster: "all" });
   for (const statement of statements) expect(statement).toContain("ON CLUSTER `all`");
-  const of = (table: string) =>
+  const statementOf = (table: string) =>
     statements.find((each) => each.startsWith(`CREATE TABLE IF NOT EXISTS ${table} `))!;
-  expect(of("events_shard")).toContain(
+  expect(statementOf("events_shard")).toContain(
     "ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/db/events', '{replica}')",
   );
-  expect(of("events_shard")).toContain("replicated_deduplication_window = 1000");
-  expect(of("events")).toContain(
+  expect(statementOf("events_shard")).toContain("replicated_deduplication_window = 1000");
+  expect(statementOf("events")).toContain(
     "Distributed('all', 'db', 'events_shard', cityHash64(project_id, distinct_id))",
   );
-  expect(of("persons")).toContain(
+  expect(statementOf("persons")).toContain(
     "ReplicatedReplacingMergeTree('/clickhouse/tables/all/db/persons', '{shard}-{replica}', version, is_deleted)",
   );
   expect(schemaStatements({ database: "db", cluster: null }).join("\n")).not.toMatch(

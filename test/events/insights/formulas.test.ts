@@ -134,11 +134,11 @@ describe("formulas", () => {
   });
 
   test("the figure of the whole range is of the figures, not a sum of ratios", async () => {
-    const of = (more: JsonObject[]) =>
+    const getRatio = (more: JsonObject[]) =>
       trends({ series: more, trendsFilter: { display: "BoldNumber", formula: "A/B" } });
-    const [ratio] = await of(series);
+    const [ratio] = await getRatio(series);
     expect(ratio!.aggregated_value).toBeCloseTo(3 / 7, 10);
-    const [unique] = await of(series.map((one) => ({ ...one, math: "dau" })));
+    const [unique] = await getRatio(series.map((one) => ({ ...one, math: "dau" })));
     expect(unique!.aggregated_value).toBeCloseTo(3 / 5, 10);
   });
 

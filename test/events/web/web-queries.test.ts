@@ -365,13 +365,17 @@ test("properties of any type and events of any time", async () => {
     })),
     { event: "$pageview", distinctId: "early", time: Date.UTC(1000, 0, 1), properties: { $pathname: "//" } },
   ]);
-  const of = async (query: JsonObject) =>
+  const compute = async (query: JsonObject) =>
     (await own.ask((store) => computeQuery(store, { ...request, query }))) as Answer;
-  const sizesShown = await of({ kind: "WebStatsTableQuery", breakdownBy: "Viewport", dateRange });
+  const sizesShown = await compute({ kind: "WebStatsTableQuery", breakdownBy: "Viewport", dateRange });
   expect(sizesShown.results.map(([size]) => size)).toEqual([
     [1280, 720],
     [390, 844],
   ]);
-  const all = await of({ kind: "WebStatsTableQuery", breakdownBy: "Page", dateRange: { date_from: "all" } });
+  const all = await compute({
+    kind: "WebStatsTableQuery",
+    breakdownBy: "Page",
+    dateRange: { date_from: "all" },
+  });
   expect(all.results.map(([path]) => path)).toEqual(["/", "0", "1", "2", "3", "4", "5"]);
 });

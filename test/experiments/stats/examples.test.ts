@@ -90,16 +90,16 @@ describe("Bayesian", () => {
   test("few conversions use the Beta-Binomial model", () => {
     const arm = (n: number, successes: number) => ({ n, successes });
     const small = betaPosterior(arm(50, 3), arm(52, 8), { goal: "increase", level: 0.95 });
-    const of = ({ chanceToWin, loss, estimate, interval }: typeof small) => [
+    const getFigures = ({ chanceToWin, loss, estimate, interval }: typeof small) => [
       chanceToWin,
       loss.baseline,
       loss.variant,
       estimate,
       interval,
     ];
-    expectDigits(of(small), [0.929825, 0.0917378, 0.00199421, 1.26593, -0.228885, 7.29045]);
+    expectDigits(getFigures(small), [0.929825, 0.0917378, 0.00199421, 1.26593, -0.228885, 7.29045]);
     const none = betaPosterior(arm(40, 0), arm(41, 3), { goal: "increase", level: 0.95 });
-    expectDigits(of(none), [0.93909, 0.0705949, 0.00138119, 4.13493, -0.323256, 149.277]);
+    expectDigits(getFigures(none), [0.93909, 0.0705949, 0.00138119, 4.13493, -0.323256, 149.277]);
     expect(hasFewConversions([arm(50, 3), arm(52, 8)])).toBeTrue();
     expect(hasFewConversions([arm(50, 47), arm(52, 8)])).toBeTrue();
     expect(hasFewConversions([arm(1000, 100), arm(1000, 120)])).toBeFalse();
@@ -210,14 +210,14 @@ test("CUPED is centered", () => {
 });
 
 test("sample ratio mismatch", () => {
-  const of = (...periods: { observed: number[]; weights: number[] }[]) => {
+  const testRatio = (...periods: { observed: number[]; weights: number[] }[]) => {
     const { chiSquared, df, pValue, isMismatch } = testSampleRatio(periods)!;
     return [chiSquared, df, pValue, Number(isMismatch)];
   };
-  expectDigits(of({ observed: [5200, 4800], weights: [50, 50] }), [16, 1, 6.33425e-5, 1]);
-  expectDigits(of({ observed: [5165, 4835], weights: [50, 50] }), [10.89, 1, 0.000966848, 1]);
+  expectDigits(testRatio({ observed: [5200, 4800], weights: [50, 50] }), [16, 1, 6.33425e-5, 1]);
+  expectDigits(testRatio({ observed: [5165, 4835], weights: [50, 50] }), [10.89, 1, 0.000966848, 1]);
   expectDigits(
-    of({ observed: [905, 98], weights: [90, 10] }, { observed: [5020, 4985], weights: [50, 50] }),
+    testRatio({ observed: [905, 98], weights: [90, 10] }, { observed: [5020, 4985], weights: [50, 50] }),
     [0.181041, 2, 0.913456, 0],
   );
   expect(testSampleRatio([{ observed: [90, 9], weights: [50, 50] }])).toBeUndefined();

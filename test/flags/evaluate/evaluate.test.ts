@@ -66,13 +66,13 @@ describe("reasons", () => {
 
 describe("conditions", () => {
   test("a flag may have a single variant, and that for a part of its users", () => {
-    const of = (percentage: number) =>
+    const evaluateAt = (percentage: number) =>
       getResult({
         ...when([]),
         multivariate: { variants: [{ key: "only", rollout_percentage: percentage }] },
       });
-    expect(of(100).variant).toBe("only");
-    expect(of(0)).toMatchObject({ enabled: true, variant: null });
+    expect(evaluateAt(100).variant).toBe("only");
+    expect(evaluateAt(0)).toMatchObject({ enabled: true, variant: null });
   });
   test("stored order, without moving forced variants to the front", () => {
     const filters: JsonObject = { groups: [{}, { variant: "test" }], ...twoVariants };

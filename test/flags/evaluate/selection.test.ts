@@ -65,10 +65,10 @@ describe("a selection keeps", () => {
   for (const [name, selection, expected] of cases) test(name, () => expect(keys(selection)).toBe(expected));
 
   test("a dependency that is left out counts as off", () => {
-    const of = (selection: FlagSelection) =>
+    const isEnabled = (selection: FlagSelection) =>
       evaluate(set, requestFor("u", { selection })).results.get("needs-needs")!.enabled;
-    expect(of({ runtime: "server" })).toBe(false);
-    expect(of({ runtime: "client" })).toBe(true);
+    expect(isEnabled({ runtime: "server" })).toBe(false);
+    expect(isEnabled({ runtime: "client" })).toBe(true);
   });
 });
 

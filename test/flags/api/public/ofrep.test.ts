@@ -60,27 +60,35 @@ async function ask(path: string, body: unknown, headers: Record<string, string> 
     body: text === "" ? undefined : (JSON.parse(text) as any),
   };
 }
-const of = (targetingKey: unknown, more: object = {}) => ({ context: { targetingKey, ...more } });
+const bodyFor = (targetingKey: unknown, more: object = {}) => ({ context: { targetingKey, ...more } });
 
 describe("one flag", () => {
   const flags: [key: string, context: object, answer: object][] = [
     [
       "always",
-      of("bob"),
+      bodyFor("bob"),
       { value: true, reason: "STATIC", metadata: { payload: '{"a":[1]}', reason: "condition_match" } },
     ],
-    ["never", of("bob"), { value: false, reason: "SPLIT", metadata: { reason: "out_of_rollout_bound" } }],
-    ["most", of("bob"), { value: true, reason: "SPLIT" }],
-    ["pro", of("bob"), { value: false, reason: "UNKNOWN", metadata: { reason: "no_condition_match" } }],
-    ["pro", of("ann"), { value: true, reason: "TARGETING_MATCH" }],
-    ["pro", of("bob", { plan: "pro" }), { value: true, reason: "TARGETING_MATCH" }],
-    ["pro", of("ann", { plan: "free" }), { value: false }],
-    ["split", of("bob"), { value: "blue", variant: "blue", reason: "SPLIT", metadata: { payload: "7" } }],
-    ["off-split", of("bob"), { value: false, reason: "SPLIT" }],
-    ["company", of("bob"), { value: false, reason: "UNKNOWN", metadata: { reason: "no_group_type" } }],
-    ["company", of("bob", { groups: { company: "acme" } }), { value: true, reason: "STATIC" }],
-    ["inactive", of("bob"), { value: false, reason: "DISABLED" }],
-    ["backend", of("bob"), { value: true }],
+    [
+      "never",
+      bodyFor("bob"),
+      { value: false, reason: "SPLIT", metadata: { reason: "out_of_rollout_bound" } },
+    ],
+    ["most", bodyFor("bob"), { value: true, reason: "SPLIT" }],
+    ["pro", bodyFor("bob"), { value: false, reason: "UNKNOWN", metadata: { reason: "no_condition_match" } }],
+    ["pro", bodyFor("ann"), { value: true, reason: "TARGETING_MATCH" }],
+    ["pro", bodyFor("bob", { plan: "pro" }), { value: true, reason: "TARGETING_MATCH" }],
+    ["pro", bodyFor("ann", { plan: "free" }), { value: false }],
+    [
+      "split",
+      bodyFor("bob"),
+      { value: "blue", variant: "blue", reason: "SPLIT", metadata: { payload: "7" } },
+    ],
+    ["off-split", bodyFor("bob"), { value: false, reason: "SPLIT" }],
+    ["company", bodyFor("bob"), { value: false, reason: "UNKNOWN", metadata: { reason: "no_group_type" } }],
+    ["company", bodyFor("bob", { groups: { company: "acme" } }), { value: true, reason: "STATIC" }],
+    ["inactive", bodyFor("bob"), { value: false, reason: "DISABLED" }],
+    ["backend", bodyFor("bob"), { value: true }],
   ];
   for (const [key, context, answer] of flags) {
     test(`${key} for ${JSON.stringify(context)}`, async () => {
@@ -96,14 +104,14 @@ describe("one flag", () => {
   }
 
   const rejections: [name: string, key: string, body: unknown, status: number, errorCode: string][] = [
-    ["an unknown flag", "nothing", of("bob"), 404, "FLAG_NOT_FOUND"],
-    ["a flag for another runtime", "page", of("bob"), 404, "FLAG_NOT_FOUND"],
+    ["an unknown flag", "nothing", bodyFor("bob"), 404, "FLAG_NOT_FOUND"],
+    ["a flag for another runtime", "page", bodyFor("bob"), 404, "FLAG_NOT_FOUND"],
     ["no targeting key", "always", { context: { plan: "pro" } }, 400, "TARGETING_KEY_MISSING"],
-    ["an empty targeting key", "always", of(""), 400, "TARGETING_KEY_MISSING"],
+    ["an empty targeting key", "always", bodyFor(""), 400, "TARGETING_KEY_MISSING"],
     ["no context", "always", {}, 400, "TARGETING_KEY_MISSING"],
-    ["a targeting key that is no text", "always", of(7), 400, "INVALID_CONTEXT"],
+    ["a targeting key that is no text", "always", bodyFor(7), 400, "INVALID_CONTEXT"],
     ["a context that is no object", "always", { context: [] }, 400, "INVALID_CONTEXT"],
-    ["groups that are no object", "always", of("bob", { groups: "acme" }), 400, "INVALID_CONTEXT"],
+    ["groups that are no object", "always", bodyFor("bob", { groups: "acme" }), 400, "INVALID_CONTEXT"],
     ["no JSON", "always", "{", 400, "PARSE_ERROR"],
     ["a list", "always", "[]", 400, "PARSE_ERROR"],
     ["nothing", "always", "", 400, "PARSE_ERROR"],
@@ -130,7 +138,7 @@ describe("one flag", () => {
     own.metadata.db.$client.run("UPDATE revision SET value = value + 1");
     own.metadata.changes.expect();
     const send = (path: string) =>
-      own.send(path, { body: JSON.stringify(of("bob")), headers: { "x-api-key": own.token } });
+      own.send(path, { body: JSON.stringify(bodyFor("bob")), headers: { "x-api-key": own.token } });
     const one = await send(`${ofrepPath}/broken`);
     expect([one.status, await one.json()]).toEqual([
       400,
@@ -147,7 +155,7 @@ describe("one flag", () => {
 
 describe("all flags", () => {
   test("each as if evaluated alone, with a tag for which the next response is a 304", async () => {
-    const { status, body, headers } = await ask(ofrepPath, of("ann"));
+    const { status, body, headers } = await ask(ofrepPath, bodyFor("ann"));
     expect(status).toBe(200);
     const keys = body.flags.map(({ key }: { key: string }) => key).sort();
     expect(keys).toEqual([
@@ -162,21 +170,23 @@ describe("all flags", () => {
       "split",
     ]);
     for (const flag of body.flags)
-      expect((await ask(`${ofrepPath}/${flag.key}`, of("ann"))).body).toEqual(flag);
+      expect((await ask(`${ofrepPath}/${flag.key}`, bodyFor("ann"))).body).toEqual(flag);
     const etag = headers.get("etag")!;
     expect(etag).toMatch(/^(W\/)?"[^"]+"$/);
     for (const tag of [etag, etag.replace("W/", "")]) {
-      const again = await ask(ofrepPath, of("ann"), { "if-none-match": tag });
+      const again = await ask(ofrepPath, bodyFor("ann"), { "if-none-match": tag });
       expect([again.status, again.body, again.headers.get("etag")]).toEqual([304, undefined, etag]);
     }
     // Another user's answer differs, and so does a later one.
-    expect((await ask(ofrepPath, of("ann", { plan: "free" }), { "if-none-match": etag })).status).toBe(200);
+    expect((await ask(ofrepPath, bodyFor("ann", { plan: "free" }), { "if-none-match": etag })).status).toBe(
+      200,
+    );
     server.flag("new", when([]));
-    expect((await ask(ofrepPath, of("ann"), { "if-none-match": etag })).status).toBe(200);
+    expect((await ask(ofrepPath, bodyFor("ann"), { "if-none-match": etag })).status).toBe(200);
   });
 
   test("pages get flags for pages", async () => {
-    const { body, headers } = await ask(ofrepPath, of("ann"), { origin });
+    const { body, headers } = await ask(ofrepPath, bodyFor("ann"), { origin });
     const keys = body.flags.map(({ key }: { key: string }) => key);
     expect(keys).toContain("page");
     expect(keys).not.toContain("backend");
@@ -204,18 +214,18 @@ describe("all flags", () => {
   for (const [name, headers, sees] of callers) {
     test(`the runtime by ${name}: ${sees === "page" ? "client" : "server"}`, async () => {
       const hidden = sees === "page" ? "backend" : "page";
-      const keys = (await ask(ofrepPath, of("ann"), headers)).body.flags.map(
+      const keys = (await ask(ofrepPath, bodyFor("ann"), headers)).body.flags.map(
         ({ key }: { key: string }) => key,
       );
       expect([keys.includes(sees), keys.includes(hidden)]).toEqual([true, false]);
-      expect((await ask(`${ofrepPath}/${sees}`, of("ann"), headers)).status).toBe(200);
-      expect((await ask(`${ofrepPath}/${hidden}`, of("ann"), headers)).status).toBe(404);
+      expect((await ask(`${ofrepPath}/${sees}`, bodyFor("ann"), headers)).status).toBe(200);
+      expect((await ask(`${ofrepPath}/${hidden}`, bodyFor("ann"), headers)).status).toBe(404);
     });
   }
 
   test("each reason is one of the protocol's schema", async () => {
     const known = ["STATIC", "TARGETING_MATCH", "SPLIT", "DISABLED", "UNKNOWN"];
-    for (const context of [of("ann"), of("bob"), of("bob", { groups: { company: "acme" } })]) {
+    for (const context of [bodyFor("ann"), bodyFor("bob"), bodyFor("bob", { groups: { company: "acme" } })]) {
       const { body } = await ask(ofrepPath, context);
       for (const { key, reason } of body.flags) expect([key, known.includes(reason)]).toEqual([key, true]);
     }
@@ -257,7 +267,7 @@ describe("changes", () => {
     using own = new TestEvaluation();
     const flag = own.flag("a", when([]));
     const all = await own.send(ofrepPath, {
-      body: JSON.stringify(of("bob")),
+      body: JSON.stringify(bodyFor("bob")),
       headers: { "x-api-key": own.token },
     });
     const { eventStreams } = (await all.json()) as { eventStreams: { endpoint: { requestUri: string } }[] };
@@ -355,7 +365,7 @@ describe("changes", () => {
 describe("keys, methods, encodings", () => {
   test("the project's key as a Bearer token or as X-API-Key; nothing else", async () => {
     const status = async (headers: Record<string, string>) =>
-      (await server.send(ofrepPath, { body: JSON.stringify(of("a")), headers: { origin, ...headers } }))
+      (await server.send(ofrepPath, { body: JSON.stringify(bodyFor("a")), headers: { origin, ...headers } }))
         .status;
     expect(await status({ authorization: `Bearer ${server.token}` })).toBe(200);
     expect(await status({ "x-api-key": server.token })).toBe(200);
@@ -384,7 +394,7 @@ describe("keys, methods, encodings", () => {
 
   test("gzip", async () => {
     const response = await server.send(`${ofrepPath}/always`, {
-      body: gzipSync(JSON.stringify(of("a"))) as never,
+      body: gzipSync(JSON.stringify(bodyFor("a"))) as never,
       headers: { "x-api-key": server.token, "content-encoding": "gzip" },
     });
     expect(await response.json()).toMatchObject({ key: "always", value: true });

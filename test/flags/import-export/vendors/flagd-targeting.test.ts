@@ -110,7 +110,7 @@ describe("results", () => {
 
 describe("fractional", () => {
   const colors = { variants: { red: "red", blue: "blue" }, defaultVariant: "red" };
-  const of = (...operands: unknown[]) => imported(flag({ fractional: operands }, colors));
+  const importFractional = (...operands: unknown[]) => imported(flag({ fractional: operands }, colors));
   const shares: unknown[] = [
     ["red", 1],
     ["blue", 3],
@@ -118,11 +118,11 @@ describe("fractional", () => {
   test("by the user: the default, its key, and the form of the documentation", () => {
     const key = { var: "targetingKey" };
     for (const by of [[], [key], [{ cat: [{ var: "$flagd.flagKey" }, key] }]]) {
-      const file = of(...by, ...shares);
+      const file = importFractional(...by, ...shares);
       expect([file.messages, file.shares("f")]).toEqual([[], { red: near(25), blue: near(75) }]);
     }
-    expect(of(["red"], ["blue"]).shares("f")).toEqual({ red: near(50), blue: near(50) });
-    expect(of(["red", 0], ["blue", 0]).value("f", "p")).toBe("red");
+    expect(importFractional(["red"], ["blue"]).shares("f")).toEqual({ red: near(50), blue: near(50) });
+    expect(importFractional(["red", 0], ["blue", 0]).value("f", "p")).toBe("red");
   });
 
   const rows: [name: string, operands: unknown[], reason: RegExp][] = [
@@ -148,7 +148,7 @@ describe("fractional", () => {
     ["without shares", [], /whole number/],
   ];
   test.each(rows)("%s: reported", (_, operands, reason) => {
-    const file = of(...operands);
+    const file = importFractional(...operands);
     expect(file.messages).toEqual([expect.stringMatching(reason)]);
     expect(file.flag("f").active).toBe(false);
   });

@@ -120,10 +120,13 @@ describe("rules", () => {
 
   test("an experiment between off and on is exact before a default of off", () => {
     const rule = { key: "t", variations: [false, true], coverage: 0.5 };
-    const of = (defaultValue: boolean) =>
+    const importWithDefault = (defaultValue: boolean) =>
       imported(json({ features: { f: { defaultValue, rules: [rule] } } }));
-    expect([of(false).messages, of(false).shares("f")]).toEqual([[], { true: near(25), false: near(75) }]);
-    expect(of(true).messages).toEqual([
+    expect([importWithDefault(false).messages, importWithDefault(false).shares("f")]).toEqual([
+      [],
+      { true: near(25), false: near(75) },
+    ]);
+    expect(importWithDefault(true).messages).toEqual([
       "f, rule 1 (t): some users get no value while others continue with the next rule",
     ]);
   });

@@ -22,48 +22,52 @@ const ofSegment = (segment: object) =>
     flags: { f: withRule({ clauses: [clause({ attribute: "", op: "segmentMatch", values: ["s"] })] }) },
     segments: { s: segment },
   });
-const one = (flag: object) => json({ flags: { f: flag } });
+const fileWith = (flag: object) => json({ flags: { f: flag } });
 
 describe("is off, with a line", () => {
   const rows: [name: string, file: string, reason: RegExp][] = [
-    ["another context kind", one(withRule({ clauses: [clause({ contextKind: "org" })] })), /kind org/],
+    ["another context kind", fileWith(withRule({ clauses: [clause({ contextKind: "org" })] })), /kind org/],
     [
       "another context kind, negated",
-      one(withRule({ clauses: [clause({ contextKind: "org", negate: true })] })),
+      fileWith(withRule({ clauses: [clause({ contextKind: "org", negate: true })] })),
       /kind org/,
     ],
-    ["a member of an attribute", one(withRule({ clauses: [clause({ attribute: "/a/b" })] })), /\/a\/b/],
-    ["the kind of the context", one(withRule({ clauses: [clause({ attribute: "kind" })] })), /the kind/],
-    ["bucketing by another attribute", one(withRule(rollout({ bucketBy: "email" }))), /bucketed by email/],
-    ["bucketing by another kind", one(withRule(rollout({ contextKind: "org" }))), /kind org/],
+    ["a member of an attribute", fileWith(withRule({ clauses: [clause({ attribute: "/a/b" })] })), /\/a\/b/],
+    ["the kind of the context", fileWith(withRule({ clauses: [clause({ attribute: "kind" })] })), /the kind/],
+    [
+      "bucketing by another attribute",
+      fileWith(withRule(rollout({ bucketBy: "email" }))),
+      /bucketed by email/,
+    ],
+    ["bucketing by another kind", fileWith(withRule(rollout({ contextKind: "org" }))), /kind org/],
     [
       "the default rule by another attribute",
-      one({ ...withRule({}), fallthrough: { rollout: rollout({ bucketBy: "/team" }).rollout } }),
+      fileWith({ ...withRule({}), fallthrough: { rollout: rollout({ bucketBy: "/team" }).rollout } }),
       /bucketed by \/team/,
     ],
     [
       "targets of another kind",
-      one({ ...withRule({}), contextTargets: [{ contextKind: "org", variation: 0, values: ["x"] }] }),
+      fileWith({ ...withRule({}), contextTargets: [{ contextKind: "org", variation: 0, values: ["x"] }] }),
       /kind org/,
     ],
     [
       "no default rule (an answer with summary=1)",
-      one({ ...withRule({}), fallthrough: undefined }),
+      fileWith({ ...withRule({}), fallthrough: undefined }),
       /neither/,
     ],
-    ["a variation that does not exist", one(withRule({ variation: 7 })), /variation 7/],
-    ["a rule that is no object", one({ ...withRule({}), rules: [7] }), /7 is not an object/],
-    ["clauses that are no list", one(withRule({ clauses: "x" })), /clauses: "x" is not a list/],
-    ["a clause that is no object", one(withRule({ clauses: [5] })), /clauses: 5 is not an object/],
-    ["values that are no list", one(withRule({ clauses: [clause({ values: "a" })] })), /values: "a"/],
+    ["a variation that does not exist", fileWith(withRule({ variation: 7 })), /variation 7/],
+    ["a rule that is no object", fileWith({ ...withRule({}), rules: [7] }), /7 is not an object/],
+    ["clauses that are no list", fileWith(withRule({ clauses: "x" })), /clauses: "x" is not a list/],
+    ["a clause that is no object", fileWith(withRule({ clauses: [5] })), /clauses: 5 is not an object/],
+    ["values that are no list", fileWith(withRule({ clauses: [clause({ values: "a" })] })), /values: "a"/],
     [
       "a number that is none",
-      one(withRule({ clauses: [clause({ op: "lessThan", values: [true] })] })),
+      fileWith(withRule({ clauses: [clause({ op: "lessThan", values: [true] })] })),
       /number/,
     ],
     [
       "a pattern with lookahead",
-      one(withRule({ clauses: [clause({ op: "matches", values: ["(?=a)"] })] })),
+      fileWith(withRule({ clauses: [clause({ op: "matches", values: ["(?=a)"] })] })),
       /pattern/,
     ],
     ["a big segment", ofSegment({ unbounded: true }), /big segment/],
@@ -86,7 +90,7 @@ describe("is off, with a line", () => {
     ],
     [
       "a prerequisite outside of the file",
-      one({ ...withRule({}), prerequisites: [{ key: "g", variation: 0 }] }),
+      fileWith({ ...withRule({}), prerequisites: [{ key: "g", variation: 0 }] }),
       /flag g/,
     ],
   ];
@@ -100,13 +104,13 @@ describe("is off, with a line", () => {
 describe("is on", () => {
   test("a rollout by another attribute that everyone gets", () => {
     const all = { variations: [{ variation: 0, weight: 100_000 }], bucketBy: "email" };
-    const file = imported(one(withRule({ variation: undefined, rollout: all })));
+    const file = imported(fileWith(withRule({ variation: undefined, rollout: all })));
     expect([file.messages, file.value("f", "p", { plan: "a" })]).toEqual([[], true]);
   });
 
   test("a reference with one part, and the user's contexts of a segment", () => {
     const reference = imported(
-      one(withRule({ clauses: [clause({ attribute: "/a~1b", contextKind: "user" })] })),
+      fileWith(withRule({ clauses: [clause({ attribute: "/a~1b", contextKind: "user" })] })),
     );
     expect([reference.messages, reference.value("f", "p", { "a/b": "a" })]).toEqual([[], true]);
     const segment = imported(ofSegment({ includedContexts: [{ contextKind: "user", values: ["p"] }] }));
@@ -120,12 +124,12 @@ describe("is on", () => {
         { variation: 0, weight: 10_000 },
       ],
     };
-    const file = imported(one(withRule({ variation: undefined, rollout: part })));
+    const file = imported(fileWith(withRule({ variation: undefined, rollout: part })));
     expect([file.messages, file.value("f", "p", { plan: "a" })]).toEqual([[], true]);
   });
 
   test("both booleans, and false alone", () => {
-    const values = (...wanted: boolean[]) => one(withRule({ clauses: [clause({ values: wanted })] }));
+    const values = (...wanted: boolean[]) => fileWith(withRule({ clauses: [clause({ values: wanted })] }));
     const value = (text: string, plan: unknown) => imported(text).value("f", "p", { plan } as never);
     expect([value(values(true, false), true), value(values(true, false), false)]).toEqual([true, true]);
     expect([value(values(false), false), value(values(false), true), value(values(false), "x")]).toEqual([

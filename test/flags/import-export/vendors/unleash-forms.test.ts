@@ -49,15 +49,18 @@ describe("segments", () => {
   });
 
   test("without constraints everyone is in one; an export that does not contain them is reported", () => {
-    const of = (segment: object) =>
+    const importSegment = (segment: object) =>
       imported(
         client(
           { strategies: [{ name: "default", segments: [1] }] },
           { segments: [{ id: 1, name: "eu", ...segment }] },
         ),
       );
-    expect([of({ constraints: [] }).messages, of({ constraints: [] }).value("f", "p")]).toEqual([[], true]);
-    const named = of({});
+    expect([
+      importSegment({ constraints: [] }).messages,
+      importSegment({ constraints: [] }).value("f", "p"),
+    ]).toEqual([[], true]);
+    const named = importSegment({});
     expect(named.messages).toEqual([
       "f, rule 1 (strategy default): the constraints of the segment eu are not in the file",
     ]);
@@ -66,7 +69,7 @@ describe("segments", () => {
 });
 
 test("strategies of other environments are not mixed in", () => {
-  const of = (environment: string, values: string[]) => ({
+  const strategyIn = (environment: string, values: string[]) => ({
     featureName: "f",
     name: "default",
     environment,
@@ -74,7 +77,7 @@ test("strategies of other environments are not mixed in", () => {
   });
   const state = (environment: string) => ({ environment, featureName: "f", enabled: true });
   const text = exported({
-    featureStrategies: [of("production", ["a"]), of("development", ["b"])],
+    featureStrategies: [strategyIn("production", ["a"]), strategyIn("development", ["b"])],
     featureEnvironments: [state("production"), state("development")],
   });
   const values = (environment?: string) =>
