@@ -5,7 +5,7 @@ import { api, createDraft, post, useServer } from "./support.ts";
 
 useServer();
 
-test("the configuration of the flag as PostHog's clients send it in parameters", async () => {
+test("parameters configure the flag, as PostHog's clients send them", async () => {
   const { id, feature_flag: flag } = await createDraft({
     parameters: {
       feature_flag_variants: [
@@ -41,7 +41,7 @@ test("the configuration of the flag as PostHog's clients send it in parameters",
   expect(onGroups.feature_flag.filters.aggregation_group_type_index).toBe(0);
 });
 
-test("the running time as PostHog's clients ask for it: effects in percent, and sums as the baseline", async () => {
+test("the running time accepts effects in percent and sums as the baseline, as PostHog's clients send them", async () => {
   const plan = async (body: object) =>
     (await post("/experiments/calculate_running_time/", { minimum_detectable_effect: 10, ...body })).body;
   const funnel = { number_of_samples: 1_000, sum: 400, step_counts: [400, 100] };
@@ -89,7 +89,7 @@ test("the running time as PostHog's clients ask for it: effects in percent, and 
   expect(await plan({ metric_type: "funnel" })).toMatchObject({ code: "required", attr: "baseline_value" });
 });
 
-test("the running time", async () => {
+test("the running time is computed from plain values, and impossible ones are rejected", async () => {
   const plan = await post("/experiments/calculate_running_time/", {
     metric_type: "proportion",
     baseline_value: 0.1,
