@@ -171,16 +171,44 @@ test("every route is on the page of the API", async () => {
 test("the console has the types of the API", async () => {
   await using server = await ServerProcess.start();
   const { components } = (await (await fetch(`${server.url}/api/schema/`)).json()) as OpenApiDocument;
-  const types = Object.entries(components.schemas)
+  const schemas = Object.entries(components.schemas as Record<string, TSchema>);
+  const types = schemas
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .map(
-      ([name, schema]) =>
-        `export type ${name} = ${getType(schema as TSchema).replaceAll(/\bany\b/g, "unknown")};\n`,
-    );
+    .map(([name, schema]) => {
+      const base = findBase(schema, schemas);
+      const type = base === undefined ? getType(schema) : `${base[0]} & ${getType(without(schema, base[1]))}`;
+      return `export type ${name} = ${type.replaceAll(/\bany\b/g, "unknown")};\n`;
+    });
   const path = join(import.meta.dir, "../../src/console/page/lib/api-types.ts");
   const wanted = `/** The types of the API, generated from its schemas by test/docs/reference.test.ts. */\n\n${types.join("\n")}`;
   if (process.env.FLAGKEEP_UPDATE_DOCS) await Bun.write(path, wanted);
   else expect(await Bun.file(path).text(), "FLAGKEEP_UPDATE_DOCS=1 writes the file").toBe(wanted);
+});
+
+/** Types with fewer members in common are alike by chance. */
+const sharedMembersMin = 4;
+const getMembers = ({ properties = {} }: TSchema) => Object.keys(properties);
+
+/** The largest schema whose members are all in this one, which has more. */
+function findBase(schema: TSchema, schemas: [string, TSchema][]): [string, TSchema] | undefined {
+  const count = getMembers(schema).length;
+  const isSame = (other: TSchema, name: string) =>
+    Bun.deepEquals(other.properties[name], schema.properties[name]) &&
+    other.required?.includes(name) === schema.required?.includes(name);
+  return schemas
+    .filter(([, other]) => {
+      const members = getMembers(other);
+      const isShorter = members.length >= sharedMembersMin && members.length < count;
+      return isShorter && members.every((name) => name in schema.properties && isSame(other, name));
+    })
+    .toSorted(([, a], [, b]) => getMembers(b).length - getMembers(a).length)[0];
+}
+
+const without = (schema: TSchema, base: TSchema): TSchema => ({
+  ...schema,
+  properties: Object.fromEntries(
+    Object.entries(schema.properties).filter(([name]) => !(name in base.properties)),
+  ),
 });
 
 test("the page of the data directory names every file in it", async () => {

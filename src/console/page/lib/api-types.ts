@@ -179,23 +179,7 @@ export type Dashboard = {
 
 export type DashboardPage = { count: number; next: string | null; previous: string | null; results: Dashboard[] };
 
-export type DashboardWithTiles = {
-  id: number;
-  name: string;
-  description: string;
-  pinned: boolean;
-  created_at: string;
-  created_by: User | null;
-  last_accessed_at: string | null;
-  is_shared: boolean;
-  deleted: boolean;
-  creation_mode: string;
-  tags: string[];
-  restriction_level: 21 | 37;
-  effective_restriction_level: 21 | 37;
-  effective_privilege_level: 21 | 37;
-  user_access_level: string;
-  access_control_version: string;
+export type DashboardWithTiles = Dashboard & {
   filters: { [name: string]: unknown };
   variables: { [name: string]: unknown };
   tiles: {
@@ -658,61 +642,18 @@ export type InstanceHistory = {
   }[];
 };
 
-export type ListedUser = {
-  id: number;
-  uuid: string;
-  distinct_id: string;
-  first_name: string;
-  last_name: string;
-  email: string;
-  is_email_verified: boolean;
-  hedgehog_config: { [name: string]: unknown };
-  role_at_organization: "" | "engineering" | "data" | "product" | "founder" | "leadership" | "marketing" | "sales" | "other";
-  is_active: boolean;
-  created_at: string;
-};
+export type ListedUser = User & { is_active: boolean; created_at: string };
 
-export type Me = {
-  id: number;
-  uuid: string;
-  distinct_id: string;
-  first_name: string;
-  last_name: string;
-  email: string;
-  is_email_verified: boolean;
-  hedgehog_config: { [name: string]: unknown };
-  role_at_organization: "" | "engineering" | "data" | "product" | "founder" | "leadership" | "marketing" | "sales" | "other";
+export type Me = User & {
   is_staff: boolean;
   team: Project | null;
   organization: Organization | null;
   organizations: Organization[];
 };
 
-export type NewOrganizationMember = {
-  id: string;
-  user: User;
-  level: 1 | 8 | 15;
-  joined_at: string;
-  updated_at: string;
-  is_active: boolean;
-  has_password: boolean;
-  console_url: string | null;
-  expires_at: string | null;
-};
+export type NewOrganizationMember = OrganizationMember & { console_url: string | null; expires_at: string | null };
 
-export type NewShareLink = {
-  id: number;
-  name: string;
-  dashboard_id: number | null;
-  insight_id: number | null;
-  overview: { [name: string]: unknown } | null;
-  has_password: boolean;
-  expires_at: string | null;
-  created_by: User | null;
-  created_at: string;
-  token: string;
-  url: string;
-};
+export type NewShareLink = ShareLink & { token: string; url: string };
 
 export type OneTimeLink = { console_url: string; expires_at: string };
 
@@ -794,13 +735,8 @@ export type PersonalAPIKeyWithValue = {
   value: string;
 };
 
-export type Project = {
-  id: number;
-  uuid: string;
-  organization: string;
+export type Project = ShortProject & {
   project_id: number;
-  api_token: string;
-  name: string;
   completed_snippet_onboarding: boolean;
   has_completed_onboarding_for: { [name: string]: unknown } | null;
   ingested_event: boolean;
@@ -812,20 +748,7 @@ export type Project = {
 
 export type ProjectPage = { count: number; next: string | null; previous: string | null; results: (Project | ShortProject)[] };
 
-export type ProjectWithDetails = {
-  id: number;
-  uuid: string;
-  organization: string;
-  project_id: number;
-  api_token: string;
-  name: string;
-  completed_snippet_onboarding: boolean;
-  has_completed_onboarding_for: { [name: string]: unknown } | null;
-  ingested_event: boolean;
-  is_demo: boolean;
-  timezone: string;
-  week_start_day: 0 | 1 | null;
-  access_control: boolean;
+export type ProjectWithDetails = Project & {
   created_at: string;
   anonymize_ips: boolean;
   archived_at: string | null;
@@ -888,15 +811,7 @@ export type RoleMembershipPage = { count: number; next: string | null; previous:
 
 export type RolePage = { count: number; next: string | null; previous: string | null; results: RoleWithMemberships[] };
 
-export type RoleWithMemberships = {
-  id: string;
-  name: string;
-  feature_flags_access_level: 21 | 37;
-  created_at: string;
-  created_by: User | null;
-  members: string;
-  role_memberships: RoleMembership[];
-};
+export type RoleWithMemberships = Role & { role_memberships: RoleMembership[] };
 
 export type ScheduledChange = {
   id: number;
@@ -987,20 +902,7 @@ export type Spikes = {
   }[];
 };
 
-export type StartedSession = {
-  id: string;
-  email: string;
-  created_at: string;
-  last_seen_at: string;
-  expires_at: string;
-  address: string;
-  browser: string;
-  is_current: boolean;
-  is_from_key: boolean;
-  scopes: string[];
-  confirmed_until: string | null;
-  failed_sign_ins: number;
-};
+export type StartedSession = Session & { failed_sign_ins: number };
 
 export type Survey = {
   id: string;
@@ -1044,46 +946,12 @@ export type SurveyResponse = {
 
 export type SurveyResponsePage = { count: number; next: string | null; previous: string | null; results: SurveyResponse[] };
 
-export type SurveyStats = {
+export type SurveyStats = SurveyTotals & {
   survey_id: string;
   name: string;
   start_date: string | null;
   end_date: string | null;
   responses: number;
-  stats: {
-    "survey shown": {
-      total_count: number;
-      unique_persons: number;
-      first_seen: string | null;
-      last_seen: string | null;
-      total_count_only_seen: number;
-      unique_persons_only_seen: number;
-    };
-    "survey dismissed": {
-      total_count: number;
-      unique_persons: number;
-      first_seen: string | null;
-      last_seen: string | null;
-      total_count_only_seen: number;
-      unique_persons_only_seen: number;
-    };
-    "survey sent": {
-      total_count: number;
-      unique_persons: number;
-      first_seen: string | null;
-      last_seen: string | null;
-      total_count_only_seen: number;
-      unique_persons_only_seen: number;
-    };
-  };
-  rates: {
-    response_rate: number;
-    dismissal_rate: number;
-    unique_users_response_rate: number;
-    unique_users_dismissal_rate: number;
-  };
-  computed_at: string;
-  is_cached: boolean;
   questions: {
     id: string;
     index: number;
@@ -1218,17 +1086,4 @@ export type WebhookDeliveryPage = { count: number; next: string | null; previous
 
 export type WebhookPage = { count: number; next: string | null; previous: string | null; results: Webhook[] };
 
-export type WebhookWithSecret = {
-  id: number;
-  name: string;
-  url: string;
-  format: "json" | "slack" | "discord" | "custom";
-  template: { [name: string]: unknown } | null;
-  events: ("flag_changed" | "change_request_opened" | "change_request_decided" | "spike" | "ingestion_warning" | "backup_failed" | "weekly_summary")[];
-  active: boolean;
-  skipped_events: number;
-  created_by: User | null;
-  created_at: string;
-  updated_at: string;
-  secret: string;
-};
+export type WebhookWithSecret = Webhook & { secret: string };
