@@ -1,6 +1,5 @@
 /** State of a form: its values, its unsaved changes, its submission, and the server's error. */
 
-import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type ApiError, toApiError } from "./api.ts";
 import { project } from "./session.ts";
@@ -110,9 +109,6 @@ export interface UnsavedFields {
   clear: () => void;
 }
 
-/** Counts changes of unsaved fields, which are rendered wherever they are. */
-const changesCount = signal(0);
-
 const haveSameKind = (one: unknown, other: unknown) =>
   typeof one === typeof other && Array.isArray(one) === Array.isArray(other);
 
@@ -122,12 +118,9 @@ const haveSameKind = (one: unknown, other: unknown) =>
  */
 export function useUnsavedFields(form: string): UnsavedFields {
   const key = `${form} ${project.value?.id} ${location.pathname}`;
-  void changesCount.value;
   const read = () => readUnsaved<Record<string, unknown>>(key) ?? {};
-  const write = (changes: Record<string, unknown>) => {
+  const write = (changes: Record<string, unknown>) =>
     writeUnsaved(key, Object.keys(changes).length > 0 ? changes : undefined);
-    changesCount.value++;
-  };
   const changes = read();
   const without = (isDropped: (name: string, value: unknown) => boolean) =>
     write(Object.fromEntries(Object.entries(read()).filter(([name, value]) => !isDropped(name, value))));

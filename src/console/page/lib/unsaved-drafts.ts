@@ -3,30 +3,35 @@
  * signs out.
  */
 
-const drafts = new Map<string, unknown>();
+import { signal } from "@preact/signals";
+
+type Drafts = ReadonlyMap<string, unknown>;
+
+const drafts = signal<Drafts>(new Map());
 const storageKey = "flagkeep:unsaved";
 let owner: string | undefined;
 
 /** One listener for all: a page may be left inside the console while its draft stays. */
 const onLeave = (event: BeforeUnloadEvent) => event.preventDefault();
 
-function keep(): void {
-  if (drafts.size > 0) addEventListener("beforeunload", onLeave);
+function replace(next: Drafts): void {
+  drafts.value = next;
+  if (next.size > 0) addEventListener("beforeunload", onLeave);
   else removeEventListener("beforeunload", onLeave);
   try {
-    if (drafts.size === 0) sessionStorage.removeItem(storageKey);
-    else sessionStorage.setItem(storageKey, JSON.stringify({ user: owner, drafts: [...drafts] }));
+    if (next.size === 0) sessionStorage.removeItem(storageKey);
+    else sessionStorage.setItem(storageKey, JSON.stringify({ user: owner, drafts: [...next] }));
   } catch {
     // Storage may be full or forbidden: then the drafts only outlive their page.
   }
 }
 
-function readKept(user: string): [string, unknown][] {
+function readStored(user: string): Drafts {
   try {
-    const kept = JSON.parse(sessionStorage.getItem(storageKey) ?? "{}");
-    return kept.user === user ? kept.drafts : [];
+    const stored = JSON.parse(sessionStorage.getItem(storageKey) ?? "{}");
+    return new Map(stored.user === user ? stored.drafts : []);
   } catch {
-    return [];
+    return new Map();
   }
 }
 
@@ -34,22 +39,20 @@ function readKept(user: string): [string, unknown][] {
 export function restoreUnsaved(user: string): void {
   if (owner === user) return;
   owner = user;
-  drafts.clear();
-  for (const [key, draft] of readKept(user)) drafts.set(key, draft);
-  keep();
+  replace(readStored(user));
 }
 
-export const readUnsaved = <Draft>(key: string): Draft | undefined => drafts.get(key) as Draft | undefined;
+/** A component that reads a draft is rendered again after changes. */
+export const readUnsaved = <Draft>(key: string): Draft | undefined =>
+  drafts.value.get(key) as Draft | undefined;
 
 /** @param draft survives JSON; never a password or a secret key; undefined: saved or discarded */
 export function writeUnsaved(key: string, draft: unknown): void {
-  if (draft === undefined) drafts.delete(key);
-  else drafts.set(key, draft);
-  keep();
+  const next = new Map(drafts.peek());
+  if (draft !== undefined) next.set(key, draft);
+  else if (!next.delete(key)) return;
+  replace(next);
 }
 
 /** Another user may sign in here. */
-export function clearUnsaved(): void {
-  drafts.clear();
-  keep();
-}
+export const clearUnsaved = (): void => replace(new Map());
