@@ -11,6 +11,7 @@ import { metadataStore } from "../src/accounts/db.ts";
 import { ChangeCapture } from "../src/cluster/change-capture.ts";
 import { tableRows } from "../src/cluster/commits.ts";
 import { Postgres } from "../src/cluster/connection.ts";
+import { readLayout } from "../src/cluster/layout.ts";
 import { sharedSecret } from "../src/cluster/nodes.ts";
 import { migratePostgres } from "../src/cluster/schema.ts";
 import { StoreReplica } from "../src/cluster/store-replica.ts";
@@ -19,6 +20,8 @@ import { openSqlite } from "../src/lib/sqlite.ts";
 import type { PostgresAddress } from "../src/lib/store-urls.ts";
 import { paths } from "../src/paths.ts";
 import { openPersons, personStore } from "../src/persons/open.ts";
+import type { PersonReader } from "../src/persons/person-reader.ts";
+import { PostgresPersonReader } from "../src/persons/postgres/reader.ts";
 import { groupType } from "../src/persons/schema.ts";
 import { payloadKeyName } from "../src/serve/local-data.ts";
 
@@ -33,6 +36,8 @@ export class ClusterSession {
     private readonly changing: Promise<void>,
     /** The time to record: later than that of all earlier changes. */
     readonly now: Date,
+    /** Undefined if persons are in the replicas of nodes. */
+    readonly persons: PersonReader | undefined,
   ) {}
 
   /** Copies the store. @throws {PostgresUnreachableError} @throws {PostgresRejectedError} */
@@ -54,7 +59,9 @@ export class ClusterSession {
       return done.promise;
     });
     const now = await Promise.race([started.promise, changing.then(() => started.promise)]);
-    return new ClusterSession(folder, postgres, done.resolve, changing, now);
+    const layout = await readLayout(postgres);
+    const persons = layout.persons === "rows" ? new PostgresPersonReader(postgres) : undefined;
+    return new ClusterSession(folder, postgres, done.resolve, changing, now, persons);
   }
 
   /**

@@ -8,6 +8,7 @@ import { isReplica } from "../src/cluster/replica-marker.ts";
 import { postgresAddress } from "../src/config/secrets.ts";
 import { AppError } from "../src/lib/errors.ts";
 import { paths } from "../src/paths.ts";
+import type { PersonReader } from "../src/persons/person-reader.ts";
 import { assertLocalData } from "../src/serve/local-data.ts";
 import type { ClusterSession } from "./cluster-session.ts";
 import { configFromOptions, getDataDir, withSettings } from "./settings.ts";
@@ -26,7 +27,7 @@ const clusterCommands = [
   "experiments",
 ];
 
-/** Commands among them that also read persons, of which only a node's data directory has copies. */
+/** Commands among them that also read persons: of a node's data directory, or of PostgreSQL if they are rows there. */
 const personReaders = ["explain"];
 
 /** The command reads persons, and the given data directory has none. */
@@ -36,6 +37,7 @@ class NoLocalPersonsError extends AppError {
 }
 
 let session: ClusterSession | undefined;
+let personRows: PersonReader | undefined;
 /** The data directory given to the command, for example that of a node on this machine. */
 let reportedFolder: string | undefined;
 
@@ -61,19 +63,22 @@ export async function openClusterSession(command: Command): Promise<boolean> {
   if (!isShared(command)) return false;
   const options = command.opts();
   const address = postgresAddress(configFromOptions(options), process.env);
-  if (personReaders.includes(command.name())) {
-    // It changes nothing, and the copies of a running node are never far behind.
-    if (address !== null && !isReplica(paths(getDataDir(options)).metadata))
-      throw new NoLocalPersonsError("This command requires persons, which only nodes have a copy of.");
-    return false;
-  }
+  const dataDir = getDataDir(options);
+  const readsPersons = personReaders.includes(command.name());
+  // It changes nothing, and the copies of a running node are never far behind.
+  if (readsPersons && (await hasPersonCopies(dataDir))) return false;
   if (address === null) {
-    assertLocalData(getDataDir(options));
+    assertLocalData(dataDir);
     return false;
   }
   const { ClusterSession } = await import("./cluster-session.ts");
   session = await ClusterSession.start(address);
-  reportedFolder = getDataDir(options);
+  if (readsPersons) {
+    personRows = session.persons;
+    if (personRows === undefined && !isReplica(paths(dataDir).metadata))
+      throw new NoLocalPersonsError("This command requires persons, which only nodes have a copy of.");
+  }
+  reportedFolder = dataDir;
   command.setOptionValue("dataDir", session.folder);
   return true;
 }
@@ -83,6 +88,18 @@ export async function openClusterSession(command: Command): Promise<boolean> {
  */
 export async function closeClusterSession(): Promise<void> {
   await session?.end();
+}
+
+/** Whether a data directory is that of a node, and persons are replicated to it. */
+async function hasPersonCopies(dataDir: string): Promise<boolean> {
+  if (!isReplica(paths(dataDir).metadata)) return false;
+  const { withPeople } = await import("./stores.ts");
+  return withPeople({ dataDir }, ({ $client }) => $client.query("SELECT 1 FROM person").get() !== null);
+}
+
+/** Persons of the cluster, for a command that reads them; undefined: those of the data directory. */
+export function clusterPersons(): PersonReader | undefined {
+  return personRows;
 }
 
 /** The time that a command records for its changes. */

@@ -5,6 +5,7 @@ import { type IngestionReader, SqliteIngestionReader } from "../../src/persons/i
 import type { PersonsDb } from "../../src/persons/open.ts";
 import type { PersonReader } from "../../src/persons/person-reader.ts";
 import { SqlitePersonReader } from "../../src/persons/sqlite-person-reader.ts";
+import { clusterPersons } from "../cluster-stores.ts";
 import { openPersonsToRead } from "../stores.ts";
 import type { CallOptions } from "./server.ts";
 
@@ -22,7 +23,7 @@ export class LocalStores implements Disposable {
   }
 
   get persons(): PersonReader {
-    return new SqlitePersonReader(this.people);
+    return clusterPersons() ?? new SqlitePersonReader(this.people);
   }
 
   get ingestion(): IngestionReader {

@@ -2,9 +2,10 @@
 
 import { expect } from "bun:test";
 import { existsSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { paths } from "../../src/paths.ts";
 import { TestCluster, testWithCluster } from "../support/cluster.ts";
-import { flagkeep, type ServerProcess, until } from "../support/server.ts";
+import { flagkeep, type ServerProcess, temporaryFolder, until } from "../support/server.ts";
 
 const test = testWithCluster("persons as rows");
 const args = ["--cluster-persons", "rows"];
@@ -77,6 +78,16 @@ test("a node that is new answers for persons without copying them", async () => 
   expect(status.shared.person_cache).toMatchObject({ entries: 2, bytes_max: 64 << 20, hits: 1, misses: 2 });
   const { stdout: shown } = await flagkeep(["cluster", "status", "--postgres-url", cluster.postgresUrl]);
   expect(shown).toContain("Persons     in PostgreSQL only");
+  const explain = (dataDir: string, env = {}) =>
+    flagkeep(["flags", "explain", "pros", "--distinct-id", "many-1", "--json", "--data-dir", dataDir], env);
+  for (const dataDir of [other.dataDir, join(temporaryFolder(), "none")]) {
+    const explained = await explain(dataDir, { FLAGKEEP_POSTGRES_URL: cluster.postgresUrl });
+    expect([explained.stderr, JSON.parse(explained.stdout)]).toEqual([
+      "",
+      expect.objectContaining({ value: true }),
+    ]);
+  }
+  expect((await explain(other.dataDir)).stderr).toContain("Set --postgres-url");
   const { people } = paths(other.dataDir);
   expect(existsSync(people) && statSync(people).size).toBeLessThan(2_000_000);
 }, 120_000);
