@@ -76,32 +76,43 @@ export async function readLoading(postgres: Postgres): Promise<Loading> {
         CASE WHEN paused_until > clock_timestamp() THEN paused_until END AS paused_until
       FROM flagkeep.lease`,
   );
-  const partitions = await countPartitions(postgres);
   const { node, paused_until: pausedUntil } = row!;
-  const loaders =
-    partitions.all === 0 ? [node].filter((id) => id !== null) : await readLoadingNodes(postgres);
-  return { node, loadingNodes: loaders, partitions, pausedUntil, heldBack: await readHeldBack(postgres) };
+  const shares = await readShares(postgres);
+  const loaders = shares.length === 0 ? [node] : shares.map((share) => share.node);
+  return {
+    node,
+    loadingNodes: loaders.filter((id) => id !== null),
+    partitions: getCounts(shares),
+    pausedUntil,
+    heldBack: await readHeldBack(postgres),
+  };
 }
 
 /** @throws {PostgresUnreachableError} */
 export async function countPartitions(postgres: Postgres): Promise<PartitionCounts> {
-  const [counts] = await postgres.run(
-    (sql) => sql<PartitionCounts[]>`
-      SELECT count(*)::int AS all, (count(*) FILTER (WHERE l.id IS NULL))::int AS unheld
-      FROM flagkeep.partition p LEFT JOIN flagkeep.loader l
-        ON l.id = p.holder AND l.beat_at > clock_timestamp() - ${expiredMs} * interval '1 millisecond'
-      WHERE (SELECT loading FROM flagkeep.layout) = 'partitions'`,
-  );
-  return counts!;
+  return getCounts(await readShares(postgres));
 }
 
-async function readLoadingNodes(postgres: Postgres): Promise<string[]> {
-  const rows = await postgres.run(
-    (sql) => sql`SELECT DISTINCT l.node FROM flagkeep.loader l JOIN flagkeep.partition p ON p.holder = l.id
-      WHERE l.beat_at > clock_timestamp() - ${expiredMs} * interval '1 millisecond'`,
-  );
-  return rows.map(({ node }) => node);
+/** The partitions that the engine of a node loads; null: that none loads. */
+interface Share {
+  node: string | null;
+  partitions: number;
 }
+
+/** @returns nothing if one engine loads everything */
+async function readShares(postgres: Postgres): Promise<readonly Share[]> {
+  return await postgres.run(
+    (sql) => sql<Share[]>`
+      SELECT l.node, count(*)::int AS partitions FROM flagkeep.partition p LEFT JOIN flagkeep.loader l
+        ON l.id = p.holder AND l.beat_at > clock_timestamp() - ${expiredMs} * interval '1 millisecond'
+      WHERE (SELECT loading FROM flagkeep.layout) = 'partitions' GROUP BY l.node`,
+  );
+}
+
+const getCounts = (shares: readonly Share[]): PartitionCounts => ({
+  all: shares.reduce((sum, { partitions }) => sum + partitions, 0),
+  unheld: shares.find(({ node }) => node === null)?.partitions ?? 0,
+});
 
 /** @returns nothing if one engine loads everything @throws {PostgresUnreachableError} */
 export async function readPartitionLags(postgres: Postgres, timeoutMs?: number): Promise<PartitionLag[]> {
