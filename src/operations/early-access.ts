@@ -2,7 +2,7 @@
 
 import type { Static } from "@sinclair/typebox";
 import { exampleUser, UserBody, userBody } from "../accounts/api/user-schemas.ts";
-import { type UserFinder, userFinder } from "../accounts/users.ts";
+import { userFinder } from "../accounts/users.ts";
 import {
   createFeature,
   deleteFeature,
@@ -99,24 +99,29 @@ const editable = {
   payload: optional(nullable(record())),
 };
 
-function body(context: Context, feature: Feature, users: UserFinder): FeatureRecord {
+const body = (context: Context, feature: Feature) => bodyWriter(context)(feature);
+
+/** Writes the features of one response: permissions, users and the definitions of flags are read once. */
+function bodyWriter(context: Context): (feature: Feature) => FeatureRecord {
   const { stores } = context;
-  const creator = users(feature.createdById);
-  const flag = flagAnswers(stores, getExperimentActor(context)).one(getFlag(stores.metadata.db, feature));
-  return {
-    id: feature.id,
-    name: feature.name,
-    description: feature.description,
-    stage: feature.stage as Stage,
-    documentation_url: feature.documentationUrl,
-    payload: feature.payload,
-    feature_flag: flag,
-    created_at: toApiTime(feature.createdAt),
-    created_by: creator ? userBody(creator) : null,
+  const { db } = stores.metadata;
+  const answers = flagAnswers(stores, getExperimentActor(context));
+  const users = userFinder(db);
+  return (feature) => {
+    const creator = users(feature.createdById);
+    return {
+      id: feature.id,
+      name: feature.name,
+      description: feature.description,
+      stage: feature.stage as Stage,
+      documentation_url: feature.documentationUrl,
+      payload: feature.payload,
+      feature_flag: answers.one(getFlag(db, feature)),
+      created_at: toApiTime(feature.createdAt),
+      created_by: creator ? userBody(creator) : null,
+    };
   };
 }
-
-const users = ({ stores }: Context) => userFinder(stores.metadata.db);
 
 const byName: Lookup = {
   in: () => listAllFeatures,
@@ -153,8 +158,7 @@ const listAllFeatures = listOperation({
   example,
   run: (context: Context, { limit, offset }) => {
     const all = listFeatures(context.stores.metadata.db, context.project.id);
-    const finder = users(context);
-    return slicePage(all, { limit, offset }, (feature) => body(context, feature, finder));
+    return slicePage(all, { limit, offset }, bodyWriter(context));
   },
 });
 
@@ -203,7 +207,7 @@ export const createNewFeature = operation({
   output: FeatureBody,
   example,
   run: (context: Context, input) =>
-    body(context, createFeature(context.stores, getExperimentActor(context), input), users(context)),
+    body(context, createFeature(context.stores, getExperimentActor(context), input)),
 });
 
 const getOneFeature = operation({
@@ -217,7 +221,7 @@ const getOneFeature = operation({
   output: FeatureBody,
   example,
   run: (context: Context, { id }) =>
-    body(context, getFeature(context.stores.metadata.db, context.project.id, id), users(context)),
+    body(context, getFeature(context.stores.metadata.db, context.project.id, id)),
 });
 
 const updateOneFeature = operation({
@@ -239,7 +243,7 @@ const updateOneFeature = operation({
   output: FeatureBody,
   example,
   run: (context: Context, { id, ...input }) =>
-    body(context, updateFeature(context.stores, getExperimentActor(context), id, input), users(context)),
+    body(context, updateFeature(context.stores, getExperimentActor(context), id, input)),
 });
 
 /** A command of its own, with the stage as argument; the route is that of `features.update`. */

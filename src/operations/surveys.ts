@@ -2,7 +2,7 @@
 
 import type { Static } from "@sinclair/typebox";
 import { exampleUser, UserBody, userBody } from "../accounts/api/user-schemas.ts";
-import { type UserFinder, userFinder } from "../accounts/users.ts";
+import { userFinder } from "../accounts/users.ts";
 import { flagAnswers } from "../flags/api/feature-flags.ts";
 import { FlagBody } from "../flags/api/flag-schemas.ts";
 import { findFlag } from "../flags/store/flag.ts";
@@ -149,47 +149,52 @@ const name = string({ max: nameLengthMax });
 const type = enumeration(surveyTypes);
 const questions = list(record(), { description: "1 to 50 questions." });
 
-function body({ stores, ...context }: Context, survey: Survey, users: UserFinder): SurveyRecord {
+const body = (context: Context, survey: Survey) => bodyWriter(context)(survey);
+
+/** Writes the surveys of one response: permissions, users and the definitions of flags are read once. */
+function bodyWriter(context: Context): (survey: Survey) => SurveyRecord {
+  const { stores, project } = context;
   const { db } = stores.metadata;
-  const answers = flagAnswers(stores, getExperimentActor({ stores, ...context }));
+  const answers = flagAnswers(stores, getExperimentActor(context));
+  const users = userFinder(db);
   const shownFlag = (id: number | null) => {
-    const flag = id === null ? undefined : findFlag(db, survey.projectId, id);
+    const flag = id === null ? undefined : findFlag(db, project.id, id);
     return flag === undefined ? null : answers.one(flag);
   };
-  const creator = users(survey.createdById);
-  return {
-    id: survey.id,
-    name: survey.name,
-    description: survey.description,
-    status: getStatus(survey),
-    type: survey.type as SurveyRecord["type"],
-    schedule: survey.schedule as SurveyRecord["schedule"],
-    questions: survey.questions,
-    conditions: getMembers(survey.conditions),
-    appearance: getMembers(survey.appearance),
-    linked_flag_id: survey.linkedFlagId,
-    linked_flag: shownFlag(survey.linkedFlagId),
-    targeting_flag: shownFlag(survey.targetingFlagId),
-    internal_targeting_flag: shownFlag(survey.internalTargetingFlagId),
-    start_date: toApiTimeOrNull(survey.startDate),
-    end_date: toApiTimeOrNull(survey.endDate),
-    archived: survey.archived,
-    enable_partial_responses: survey.enablePartialResponses,
-    responses_limit: survey.responsesLimit,
-    translations: getMembers(survey.translations),
-    iteration_count: survey.iterationCount,
-    iteration_frequency_days: survey.iterationFrequencyDays,
-    current_iteration: survey.currentIteration,
-    current_iteration_start_date: toApiTimeOrNull(survey.currentIterationStartDate),
-    created_at: toApiTime(survey.createdAt),
-    created_by: creator ? userBody(creator) : null,
+  return (survey) => {
+    const creator = users(survey.createdById);
+    return {
+      id: survey.id,
+      name: survey.name,
+      description: survey.description,
+      status: getStatus(survey),
+      type: survey.type as SurveyRecord["type"],
+      schedule: survey.schedule as SurveyRecord["schedule"],
+      questions: survey.questions,
+      conditions: getMembers(survey.conditions),
+      appearance: getMembers(survey.appearance),
+      linked_flag_id: survey.linkedFlagId,
+      linked_flag: shownFlag(survey.linkedFlagId),
+      targeting_flag: shownFlag(survey.targetingFlagId),
+      internal_targeting_flag: shownFlag(survey.internalTargetingFlagId),
+      start_date: toApiTimeOrNull(survey.startDate),
+      end_date: toApiTimeOrNull(survey.endDate),
+      archived: survey.archived,
+      enable_partial_responses: survey.enablePartialResponses,
+      responses_limit: survey.responsesLimit,
+      translations: getMembers(survey.translations),
+      iteration_count: survey.iterationCount,
+      iteration_frequency_days: survey.iterationFrequencyDays,
+      current_iteration: survey.currentIteration,
+      current_iteration_start_date: toApiTimeOrNull(survey.currentIterationStartDate),
+      created_at: toApiTime(survey.createdAt),
+      created_by: creator ? userBody(creator) : null,
+    };
   };
 }
 
 /** Null without members, as in PostHog: Terraform's provider rejects an object where none was sent. */
 const getMembers = (stored: JsonObject) => (Object.keys(stored).length === 0 ? null : stored);
-
-const users = ({ stores }: Context) => userFinder(stores.metadata.db);
 
 const byName: Lookup = {
   in: () => listAllSurveys,
@@ -250,8 +255,7 @@ const listAllSurveys = listOperation({
         (archived === undefined || survey.archived === archived) &&
         (wantedType === undefined || survey.type === wantedType),
     );
-    const finder = users(context);
-    return slicePage(all, { limit, offset }, (survey) => body(context, survey, finder));
+    return slicePage(all, { limit, offset }, bodyWriter(context));
   },
 });
 
@@ -294,7 +298,7 @@ export const createNewSurvey = operation({
   output: SurveyBody,
   example,
   run: (context: Context, input) =>
-    body(context, createSurvey(context.stores, getExperimentActor(context), input), users(context)),
+    body(context, createSurvey(context.stores, getExperimentActor(context), input)),
 });
 
 const getOneSurvey = operation({
@@ -319,7 +323,7 @@ const getOneSurvey = operation({
   output: SurveyBody,
   example,
   run: (context: Context, { id }) =>
-    body(context, getSurvey(context.stores.metadata.db, context.project.id, id), users(context)),
+    body(context, getSurvey(context.stores.metadata.db, context.project.id, id)),
 });
 
 const updateOneSurvey = operation({
@@ -341,7 +345,7 @@ const updateOneSurvey = operation({
   output: SurveyBody,
   example,
   run: (context: Context, { id, ...input }) =>
-    body(context, updateSurvey(context.stores, getExperimentActor(context), id, input), users(context)),
+    body(context, updateSurvey(context.stores, getExperimentActor(context), id, input)),
 });
 
 /** As Terraform's provider updates surveys. */
@@ -358,7 +362,7 @@ const replaceOneSurvey = operation({
   output: SurveyBody,
   example,
   run: (context: Context, { id, ...input }) =>
-    body(context, updateSurvey(context.stores, getExperimentActor(context), id, input), users(context)),
+    body(context, updateSurvey(context.stores, getExperimentActor(context), id, input)),
 });
 
 const launchSurvey = operation({
@@ -388,7 +392,7 @@ const launchSurvey = operation({
         "Survey must be unarchived before it can be launched.",
       );
     const input = { start_date: (startDate ?? now).toISOString(), end_date: null };
-    return body(context, updateSurvey(stores, getExperimentActor(context), id, input), users(context));
+    return body(context, updateSurvey(stores, getExperimentActor(context), id, input));
   },
 });
 
@@ -417,7 +421,7 @@ const stopSurvey = operation({
     const { stores, project, now } = context;
     const { endDate } = getSurvey(stores.metadata.db, project.id, id);
     const input = { end_date: (endDate ?? now).toISOString() };
-    return body(context, updateSurvey(stores, getExperimentActor(context), id, input), users(context));
+    return body(context, updateSurvey(stores, getExperimentActor(context), id, input));
   },
 });
 
