@@ -67,7 +67,7 @@ export function ImportColumns({
           </div>
         </>
       )}
-      <fieldset class="stack tight import-mapping">
+      <fieldset class="stack tight">
         <legend class="label">{w.mapping}</legend>
         <div class="row bottom">
           {rules.map(({ target, source }, index) =>

@@ -195,7 +195,7 @@ function NewKey({ onClose, onCreated }: { onClose: () => void; onCreated: (key: 
       />
       {!scopes.includes("*") && (
         <fieldset class="scopes">
-          <legend>{w.scopes}</legend>
+          <legend class="label">{w.scopes}</legend>
           {[...actionsByResource].map(([resource, all]) => (
             <div key={resource} class="row apart scope">
               <span aria-hidden="true">{resource.replaceAll("_", " ")}</span>

@@ -88,7 +88,7 @@ export function WebhookForm({
         <Area label={w.template} value={template} onInput={setTemplate} error={getError("template")} />
       )}
       <fieldset class="stack tight">
-        <legend>{w.events}</legend>
+        <legend class="label">{w.events}</legend>
         {eventNames.map((event) => (
           <Checkbox
             key={event}

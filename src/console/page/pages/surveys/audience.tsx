@@ -74,7 +74,7 @@ export function SurveyAudience({ draft, set, filters, onFilters, errorOf: getErr
         onChange={(events) => setCondition({ events })}
       />
       <fieldset class="editor-fields">
-        <legend>{w.devices}</legend>
+        <legend class="label">{w.devices}</legend>
         <div class="row">
           {deviceTypes.map((device) => (
             <Checkbox
@@ -188,7 +188,7 @@ function EventFields({
     onChange(changed.length === 0 ? null : { ...events, values: changed });
   return (
     <fieldset class="editor-fields">
-      <legend>{w.events}</legend>
+      <legend class="label">{w.events}</legend>
       {values.map((event, position) => (
         <div key={position} class="row bottom">
           <EventField
