@@ -2,16 +2,8 @@
 
 import { describe, expect, test } from "bun:test";
 import { until } from "../support/server.ts";
-import {
-  everythingReadable,
-  getEvents,
-  getPersons,
-  getWarnings,
-  item,
-  server,
-  unique,
-  useServer,
-} from "./support.ts";
+import { server, useServer } from "../support/use-server.ts";
+import { everythingReadable, getEvents, getPersons, getWarnings, item, unique } from "./support.ts";
 
 useServer();
 

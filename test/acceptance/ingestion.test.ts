@@ -4,17 +4,8 @@ import { describe, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
 import lzString from "lz-string";
 import { type StoredEvent, until } from "../support/server.ts";
-import {
-  everythingReadable,
-  getEvents,
-  getPersons,
-  getWarnings,
-  item,
-  send,
-  server,
-  unique,
-  useServer,
-} from "./support.ts";
+import { server, useServer } from "../support/use-server.ts";
+import { everythingReadable, getEvents, getPersons, getWarnings, item, send, unique } from "./support.ts";
 
 useServer();
 

@@ -1,16 +1,12 @@
 /** Ids of 64 bits, sent as numbers that JavaScript's do not hold: no one becomes another user, and no digit is lost. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { ServerProcess } from "../support/server.ts";
+import { describe, expect, test } from "bun:test";
+import { server, useServer } from "../support/use-server.ts";
 
 const one = "9007199254746192393";
 const other = "9007199254746192394";
 
-let server: ServerProcess;
-beforeAll(async () => {
-  server = await ServerProcess.start();
-});
-afterAll(() => server[Symbol.asyncDispose]());
+useServer();
 
 /** A body whose numbers no JSON.stringify has seen. */
 const send = async (path: string, members: string) => {

@@ -1,13 +1,10 @@
 /** What the management API computes from real events and persons, over HTTP against the compiled executable. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { ServerProcess, until } from "../support/server.ts";
+import { beforeAll, describe, expect, test } from "bun:test";
+import { until } from "../support/server.ts";
+import { server, useServer } from "../support/use-server.ts";
 
-let server: ServerProcess;
-beforeAll(async () => {
-  server = await ServerProcess.start();
-});
-afterAll(() => server[Symbol.asyncDispose]());
+useServer();
 
 const api = async (path: string, init?: { method?: string; body?: unknown }) => {
   const response = await server.api(`/api/projects/1${path}`, init);

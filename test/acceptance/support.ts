@@ -1,16 +1,8 @@
 /** A server, and the state that clients observe when all sent events are readable. */
 
-import { afterAll, beforeAll, expect } from "bun:test";
-import { ServerProcess, type StoredEvent, until } from "../support/server.ts";
-
-export let server: ServerProcess;
-/** Starts a server for the tests of a file. */
-export function useServer(): void {
-  beforeAll(async () => {
-    server = await ServerProcess.start();
-  });
-  afterAll(() => server[Symbol.asyncDispose]());
-}
+import { expect } from "bun:test";
+import { type StoredEvent, until } from "../support/server.ts";
+import { server } from "../support/use-server.ts";
 
 let counter = 0;
 /** Ids that no other case uses. */

@@ -1,13 +1,10 @@
 /** Early access features. Source: contract, experiments 1.4. */
 
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { flagkeep, ServerProcess, until } from "../support/server.ts";
+import { expect, test } from "bun:test";
+import { flagkeep, until } from "../support/server.ts";
+import { server, useServer } from "../support/use-server.ts";
 
-let server: ServerProcess;
-beforeAll(async () => {
-  server = await ServerProcess.start();
-});
-afterAll(async () => await server[Symbol.asyncDispose]());
+useServer();
 
 async function api(path: string, init: { method?: string; body?: object } = {}) {
   const response = await server.api(`/api/projects/1${path}`, init);

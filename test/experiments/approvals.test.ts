@@ -1,7 +1,8 @@
 /** Experiments, early access features and surveys in a project that requires approval. Source: contract, experiments 1.1. */
 
 import { beforeAll, expect, test } from "bun:test";
-import { api, patch, post, server, useServer } from "./support.ts";
+import { server, useServer } from "../support/use-server.ts";
+import { api, patch, post } from "./support.ts";
 
 useServer();
 beforeAll(async () => {

@@ -1,7 +1,8 @@
 /** Values at and beyond the limits of experiments. Source: contract, experiments 1.2, 1.3 and 1.7. */
 
 import { expect, test } from "bun:test";
-import { api, useServer } from "./support.ts";
+import { useServer } from "../support/use-server.ts";
+import { api } from "./support.ts";
 
 useServer();
 

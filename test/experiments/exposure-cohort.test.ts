@@ -1,13 +1,10 @@
 /** The cohort of exposed persons, and results by day. Source: contract, experiments 1. */
 
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { ServerProcess, until } from "../support/server.ts";
+import { expect, test } from "bun:test";
+import { until } from "../support/server.ts";
+import { server, useServer } from "../support/use-server.ts";
 
-let server: ServerProcess;
-beforeAll(async () => {
-  server = await ServerProcess.start();
-});
-afterAll(async () => await server[Symbol.asyncDispose]());
+useServer();
 
 async function api(path: string, init: { method?: string; body?: object; key?: string } = {}) {
   const response = await fetch(`${server.url}/api/projects/1${path}`, {

@@ -1,14 +1,11 @@
 /** Results of metrics with extreme values, and of the largest experiment. Source: contract, experiments 2.1 and 2.2. */
 
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { metricsMax } from "../../src/experiments/metrics.ts";
-import { ServerProcess, until } from "../support/server.ts";
+import { until } from "../support/server.ts";
+import { server, useServer } from "../support/use-server.ts";
 
-let server: ServerProcess;
-beforeAll(async () => {
-  server = await ServerProcess.start();
-});
-afterAll(async () => await server[Symbol.asyncDispose]());
+useServer();
 
 async function api(path: string, body?: object) {
   const response = await server.api(`/api/projects/1${path}`, { method: body && "POST", body });

@@ -1,7 +1,8 @@
 /** An experiment configures its flag. Source: contract, experiments 1.2 and 1.3. */
 
 import { expect, test } from "bun:test";
-import { createDraft, patch, post, useServer } from "./support.ts";
+import { useServer } from "../support/use-server.ts";
+import { createDraft, patch, post } from "./support.ts";
 
 useServer();
 

@@ -2,7 +2,8 @@
 
 import { describe, expect, test } from "bun:test";
 import { flagkeep } from "../support/server.ts";
-import { type ApiResponse, api, createDraft, patch, post, server, useServer } from "./support.ts";
+import { server, useServer } from "../support/use-server.ts";
+import { type ApiResponse, api, createDraft, patch, post } from "./support.ts";
 
 useServer();
 

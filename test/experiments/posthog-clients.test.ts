@@ -1,7 +1,8 @@
 /** Plans and flag configuration as PostHog's clients send them. Source: contract, experiments 1.2 and 2.9. */
 
 import { expect, test } from "bun:test";
-import { api, createDraft, post, useServer } from "./support.ts";
+import { useServer } from "../support/use-server.ts";
+import { api, createDraft, post } from "./support.ts";
 
 useServer();
 

@@ -1,16 +1,7 @@
 /** A server, and requests of experiments of its project. */
 
-import { afterAll, beforeAll, expect } from "bun:test";
-import { ServerProcess } from "../support/server.ts";
-
-export let server: ServerProcess;
-/** Starts a server for the tests of a file. */
-export function useServer(): void {
-  beforeAll(async () => {
-    server = await ServerProcess.start();
-  });
-  afterAll(async () => await server[Symbol.asyncDispose]());
-}
+import { expect } from "bun:test";
+import { server } from "../support/use-server.ts";
 
 export interface ApiResponse {
   status: number;

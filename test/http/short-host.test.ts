@@ -1,11 +1,7 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { ServerProcess } from "../support/server.ts";
+import { expect, test } from "bun:test";
+import { server, useServer } from "../support/use-server.ts";
 
-let server: ServerProcess;
-beforeAll(async () => {
-  server = await ServerProcess.start();
-});
-afterAll(() => server[Symbol.asyncDispose]());
+useServer();
 
 for (const host of ["x", "api", "[::1]", "flags.example.com"]) {
   test(`requests to the host ${host} find their routes`, async () => {

@@ -5,9 +5,10 @@ import type { Operation } from "../../src/operations/operation.ts";
 import { operations } from "../../src/operations/table.ts";
 import { leaves } from "../cli/tree.ts";
 import { flagkeep } from "../support/server.ts";
-import { api, json, local, remote, server, useServer } from "./support.ts";
+import { server } from "../support/use-server.ts";
+import { api, json, local, remote, useServerWithEvent } from "./support.ts";
 
-useServer();
+useServerWithEvent();
 
 /** Members that `--json` has in their former form. */
 const getFormer = ({ cli }: Operation) => Object.keys(cli?.formerJson?.properties ?? {});

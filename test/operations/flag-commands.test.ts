@@ -2,9 +2,10 @@
 
 import { describe, expect, test } from "bun:test";
 import { flagkeep } from "../support/server.ts";
-import { api, json, local, remote, server, useServer } from "./support.ts";
+import { server } from "../support/use-server.ts";
+import { api, json, local, remote, useServerWithEvent } from "./support.ts";
 
-useServer();
+useServerWithEvent();
 
 describe("flags", () => {
   const places = [

@@ -1,12 +1,12 @@
 /** Commands of dashboards, insights, persons, usage, definitions, activity and imports, in a data directory and on a server. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
-import { flagkeep, ServerProcess } from "../support/server.ts";
+import { flagkeep } from "../support/server.ts";
+import { server, useServer } from "../support/use-server.ts";
 
-let server: ServerProcess;
+useServer();
 beforeAll(async () => {
-  server = await ServerProcess.start();
   await server.batch([
     { event: "$identify", distinct_id: "kim", properties: { $set: { plan: "pro" } } },
     { event: "order paid", distinct_id: "kim" },
@@ -14,7 +14,6 @@ beforeAll(async () => {
   ]);
   await server.eventsWhenStored(3);
 });
-afterAll(() => server[Symbol.asyncDispose]());
 
 const local = () => ["--data-dir", server.dataDir];
 const remote = () => ["--url", server.url, "--key", server.initialized.personal_api_key];

@@ -1,13 +1,10 @@
 /** Commands of projects: the same in a data directory and on a server. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { flagkeep, ServerProcess } from "../support/server.ts";
+import { describe, expect, test } from "bun:test";
+import { flagkeep } from "../support/server.ts";
+import { server, useServer } from "../support/use-server.ts";
 
-let server: ServerProcess;
-beforeAll(async () => {
-  server = await ServerProcess.start();
-});
-afterAll(() => server[Symbol.asyncDispose]());
+useServer();
 
 const local = () => ["--data-dir", server.dataDir];
 const remote = (key = server.initialized.personal_api_key) => ["--url", server.url, "--key", key];

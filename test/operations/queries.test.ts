@@ -4,9 +4,10 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { flagkeep, temporaryFolder } from "../support/server.ts";
-import { json, local, remote, server, useServer } from "./support.ts";
+import { server } from "../support/use-server.ts";
+import { json, local, remote, useServerWithEvent } from "./support.ts";
 
-useServer();
+useServerWithEvent();
 
 const everywhere = async (...args: string[]) =>
   await Promise.all([local(), remote()].map((where) => flagkeep([...args, "--project", "1", ...where])));

@@ -1,17 +1,16 @@
 /** A server, and commands that run in its data directory or over HTTP. */
 
-import { afterAll, beforeAll, expect } from "bun:test";
-import { flagkeep, ServerProcess } from "../support/server.ts";
+import { beforeAll, expect } from "bun:test";
+import { flagkeep } from "../support/server.ts";
+import { server, useServer } from "../support/use-server.ts";
 
-export let server: ServerProcess;
 /** Starts a server with one event for the tests of a file. */
-export function useServer(): void {
+export function useServerWithEvent(): void {
+  useServer();
   beforeAll(async () => {
-    server = await ServerProcess.start();
     await server.batch([{ event: "seen", distinct_id: "kim", properties: { plan: "pro" } }]);
     await server.eventsWhenStored(1);
   });
-  afterAll(() => server[Symbol.asyncDispose]());
 }
 
 export const remote = () => ["--url", server.url, "--key", server.initialized.personal_api_key];

@@ -1,10 +1,11 @@
 /** Historical migrations with the real SDKs, as people do them: default batching, and a clock that may be wrong. */
 
-import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { describe, expect } from "bun:test";
 import { join } from "node:path";
-import { ServerProcess, until } from "../support/server.ts";
+import { until } from "../support/server.ts";
 import { testWhen } from "../support/skipped.ts";
 import { pythonPackage } from "../support/toolchains.ts";
+import { server, useServer } from "../support/use-server.ts";
 
 const packages = pythonPackage("posthog", "7.91.1");
 const sdks = [
@@ -21,11 +22,7 @@ const sdks = [
 ];
 const time = "2024-02-03T04:05:06.789000+00:00";
 
-let server: ServerProcess;
-beforeAll(async () => {
-  server = await ServerProcess.start();
-});
-afterAll(() => server[Symbol.asyncDispose]());
+useServer();
 
 async function load(command: string[], clockOff: number, prefix: string): Promise<string> {
   const child = Bun.spawn([...command, server.url, server.token, String(clockOff), time, prefix], {

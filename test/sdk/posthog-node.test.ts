@@ -1,14 +1,10 @@
 /** The real posthog-node package against the compiled executable. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { PostHog } from "posthog-node";
-import { ServerProcess } from "../support/server.ts";
+import { server, useServer } from "../support/use-server.ts";
 
-let server: ServerProcess;
-beforeAll(async () => {
-  server = await ServerProcess.start();
-});
-afterAll(() => server[Symbol.asyncDispose]());
+useServer();
 
 function client(options: Record<string, unknown> = {}) {
   const errors: unknown[] = [];

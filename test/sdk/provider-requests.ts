@@ -6,17 +6,8 @@
  * Source: contract, management-api 9.
  */
 
-import { afterAll, beforeAll, expect } from "bun:test";
-import { ServerProcess } from "../support/server.ts";
-
-export let server: ServerProcess;
-/** Starts a server for the tests of a file. */
-export function useServer(): void {
-  beforeAll(async () => {
-    server = await ServerProcess.start();
-  });
-  afterAll(() => server[Symbol.asyncDispose]());
-}
+import { expect } from "bun:test";
+import { server } from "../support/use-server.ts";
 
 export type Json = Record<string, unknown>;
 

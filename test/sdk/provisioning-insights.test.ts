@@ -1,6 +1,7 @@
 /** Dashboards, insights and layouts as PostHog's Terraform provider manages them. */
 
 import { describe, expect, test } from "bun:test";
+import { useServer } from "../support/use-server.ts";
 import {
   applied,
   done,
@@ -9,7 +10,6 @@ import {
   type Resource,
   type Shape,
   send,
-  useServer,
 } from "./provider-requests.ts";
 
 useServer();

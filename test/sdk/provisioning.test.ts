@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { flagkeep } from "../support/server.ts";
+import { server, useServer } from "../support/use-server.ts";
 import {
   applied,
   done,
@@ -10,8 +11,6 @@ import {
   type Resource,
   type Shape,
   send,
-  server,
-  useServer,
 } from "./provider-requests.ts";
 
 useServer();

@@ -1,14 +1,11 @@
 /** Results of surveys. Source: contract, experiments 2.11. */
 
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { netPromoterScore } from "../../src/surveys/results.ts";
-import { flagkeep, ServerProcess, until } from "../support/server.ts";
+import { flagkeep, until } from "../support/server.ts";
+import { server, useServer } from "../support/use-server.ts";
 
-let server: ServerProcess;
-beforeAll(async () => {
-  server = await ServerProcess.start();
-});
-afterAll(async () => await server[Symbol.asyncDispose]());
+useServer();
 
 async function api(path: string, init: { method?: string; body?: object } = {}) {
   const response = await server.api(`/api/projects/1${path}`, init);

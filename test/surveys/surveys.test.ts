@@ -1,13 +1,10 @@
 /** Surveys, the flags they create, and what visitors see of them. Source: contract, experiments 1.5. */
 
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { ServerProcess, until } from "../support/server.ts";
+import { expect, test } from "bun:test";
+import { until } from "../support/server.ts";
+import { server, useServer } from "../support/use-server.ts";
 
-let server: ServerProcess;
-beforeAll(async () => {
-  server = await ServerProcess.start();
-});
-afterAll(async () => await server[Symbol.asyncDispose]());
+useServer();
 
 const open = { type: "open", question: "Why?" };
 async function api(path: string, init: { method?: string; body?: object } = {}) {

@@ -1,18 +1,16 @@
 /** Times and filters in the address of the event list, at the edges of what events can have. */
 
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { ServerProcess } from "../../support/server.ts";
+import { beforeAll, expect, test } from "bun:test";
+import { server, useServer } from "../../support/use-server.ts";
 
-let server: ServerProcess;
+useServer();
 beforeAll(async () => {
-  server = await ServerProcess.start();
   await server.batch([
     { event: "first", distinct_id: "a", timestamp: "0000-01-01T00:00:00Z", properties: { n: 5 } },
     { event: "second", distinct_id: "a", timestamp: "0001-01-01T00:00:00Z", properties: { n: 50 } },
   ]);
   await server.eventsWhenStored(2);
 });
-afterAll(() => server[Symbol.asyncDispose]());
 
 const list = (query: string) => server.api(`/api/projects/1/events/?${query}`);
 
