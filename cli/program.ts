@@ -39,6 +39,9 @@ export function createProgramFor(commands: readonly Command[]): Command {
     .hook("postAction", closeClusterSession);
 
   for (const command of commands) program.addCommand(command);
+  // Otherwise it would be the only one without a heading.
+  const help = new Command("help").argument("[command]").description("display help for command");
+  program.addHelpCommand(help.helpOption(false).helpGroup("Tools:"));
   withSharedSettings(program);
   prepare(program);
   return program;

@@ -54,7 +54,7 @@ function switchCommand(name: "enable" | "disable", description: string): Command
 
 export const webhooks = operationGroup(
   "webhooks",
-  "Manage webhooks, which report flag changes, change requests, spikes and failed backups.",
+  "Manage webhooks, which report flag changes, change requests, spikes, failed backups and weekly summaries.",
   [
     "webhooks create --webhook-url https://hooks.slack.com/services/T0/B0/x",
     "webhooks test 1",

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import type { Command } from "commander";
-import { commandsFor } from "../../cli/commands.ts";
+import { commandsFor, createProgram } from "../../cli/commands.ts";
 import { getJsonShape } from "../../cli/output.ts";
 import { invocations, triedElsewhere } from "./invocations.ts";
 import { groups, leaves } from "./tree.ts";
@@ -63,6 +63,13 @@ function unknownOptions(command: Command, name: string, call: string): string[] 
   const end = words.indexOf("--");
   return words.slice(0, end >>> 0).filter((word) => /^--?[a-z]/.test(word) && !known.includes(word));
 }
+
+test("help shows every command below the heading of its group", async () => {
+  const headings = getHelp(await createProgram()).match(/^\S.*:$/gm);
+  expect(headings).toContain("Tools:");
+  // Of commander, for commands without a group.
+  expect(headings).not.toContain("Commands:");
+});
 
 test("every command with --json documents its schema; one without is not for scripts", () => {
   const withOption = [...found].filter(([, { options }]) => options.some(({ long }) => long === "--json"));
