@@ -93,7 +93,7 @@ export const settings = {
   access: { none: "None", read: "Read", write: "Write" },
   presetLabel: "Access",
   expires: "Expires",
-  never: "Never",
+  neverExpires: "never expires",
   lastUsed: "last used",
   notUsed: "never used",
   createKey: "Create key",

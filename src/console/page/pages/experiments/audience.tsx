@@ -2,7 +2,6 @@
 
 import { Conditions } from "../../components/conditions.tsx";
 import { Field, Select, ShareField } from "../../components/fields.tsx";
-import { Form } from "../../components/form.tsx";
 import { request } from "../../lib/api.ts";
 import { useUnsavedFields } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
@@ -13,6 +12,7 @@ import { lazyMessages } from "../../messages/later.ts";
 import { useEventNames } from "../../model/definitions.ts";
 import { changeExperiment, type Holdout, type StepProps } from "../../model/experiments.ts";
 import { type ConditionSet, changeFlag } from "../../model/flags.ts";
+import { StepForm } from "./step-form.tsx";
 
 const w = lazyMessages.experiments;
 const holdoutsMax = 500;
@@ -56,89 +56,80 @@ export function Audience({ experiment, rejection, onDone }: StepProps) {
     onDone(after);
   };
   return (
-    <section class="card stack">
-      <h2>{w.steps.audience}</h2>
-      <Form
-        unsaved={unsaved}
-        onSend={send}
-        action={w.saveNext}
-        done={w.draftSaved}
-        disabledReason={rejection}
-      >
-        {(errorOf) => (
-          <>
-            <h3>{w.people}</h3>
-            {isSimple ? (
-              <>
-                <Conditions
-                  conditions={group.properties ?? []}
-                  kinds={["person", "cohort"]}
-                  onChange={(properties) => setGroup({ ...group, properties })}
-                />
-                <ShareField
-                  label={messages.flag.rollout}
-                  value={group.rollout_percentage ?? 100}
-                  onInput={(share) => setGroup({ ...group, rollout_percentage: share })}
-                  class="share-field"
-                />
-                {errorOf("filters") && <p class="error">{errorOf("filters")}</p>}
-              </>
-            ) : (
-              <p>
-                {w.onFlagPage} <a href={to(`flags/${flag.id}`)}>{flag.key}</a>
-              </p>
-            )}
+    <StepForm title={w.steps.audience} unsaved={unsaved} onSend={send} disabledReason={rejection}>
+      {(errorOf) => (
+        <>
+          <h3>{w.people}</h3>
+          {isSimple ? (
+            <>
+              <Conditions
+                conditions={group.properties ?? []}
+                kinds={["person", "cohort"]}
+                onChange={(properties) => setGroup({ ...group, properties })}
+              />
+              <ShareField
+                label={messages.flag.rollout}
+                value={group.rollout_percentage ?? 100}
+                onInput={(share) => setGroup({ ...group, rollout_percentage: share })}
+                class="share-field"
+              />
+              {errorOf("filters") && <p class="error">{errorOf("filters")}</p>}
+            </>
+          ) : (
+            <p>
+              {w.onFlagPage} <a href={to(`flags/${flag.id}`)}>{flag.key}</a>
+            </p>
+          )}
+          <Select
+            label={w.holdout}
+            value={holdout}
+            disabledReason={!isDraft && w.holdoutFixed}
+            choices={[
+              ["", w.noHoldout],
+              ...(holdouts.data?.results ?? []).map(
+                ({ id, name, filters }) =>
+                  [String(id), w.holdoutNamed(name, filters[0]?.rollout_percentage ?? 0)] as const,
+              ),
+            ]}
+            onChange={setHoldout}
+          />
+          <h3>{w.exposures}</h3>
+          <Field
+            label={w.exposureEvent}
+            value={exposure}
+            onInput={setExposure}
+            suggestions={events}
+            placeholder="$feature_flag_called"
+            help={w.exposureHelp}
+            error={errorOf("exposure_criteria")}
+          />
+          <Field
+            label={w.activationEvent}
+            value={activation}
+            onInput={setActivation}
+            suggestions={events}
+            help={w.activationHelp}
+          />
+          <div class="row bottom">
             <Select
-              label={w.holdout}
-              value={holdout}
-              disabledReason={!isDraft && w.holdoutFixed}
-              choices={[
-                ["", w.noHoldout],
-                ...(holdouts.data?.results ?? []).map(
-                  ({ id, name, filters }) =>
-                    [String(id), w.holdoutNamed(name, filters[0]?.rollout_percentage ?? 0)] as const,
-                ),
-              ]}
-              onChange={setHoldout}
-            />
-            <h3>{w.exposures}</h3>
-            <Field
-              label={w.exposureEvent}
-              value={exposure}
-              onInput={setExposure}
-              suggestions={events}
-              placeholder="$feature_flag_called"
-              help={w.exposureHelp}
-              error={errorOf("exposure_criteria")}
+              label={w.multiple}
+              value={multiple}
+              choices={Object.entries(w.multiples) as [typeof multiple, string][]}
+              onChange={setMultiple}
             />
             <Field
-              label={w.activationEvent}
-              value={activation}
-              onInput={setActivation}
-              suggestions={events}
-              help={w.activationHelp}
+              label={w.minimum}
+              type="number"
+              min={0}
+              isRequired
+              value={minimum}
+              onInput={setMinimum}
+              error={errorOf("minimum_exposures")}
             />
-            <div class="row bottom">
-              <Select
-                label={w.multiple}
-                value={multiple}
-                choices={Object.entries(w.multiples) as [typeof multiple, string][]}
-                onChange={setMultiple}
-              />
-              <Field
-                label={w.minimum}
-                type="number"
-                min={0}
-                isRequired
-                value={minimum}
-                onInput={setMinimum}
-                error={errorOf("minimum_exposures")}
-              />
-            </div>
-            <p class="help">{w.minimumHelp}</p>
-          </>
-        )}
-      </Form>
-    </section>
+          </div>
+          <p class="help">{w.minimumHelp}</p>
+        </>
+      )}
+    </StepForm>
   );
 }

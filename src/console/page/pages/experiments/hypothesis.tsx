@@ -1,7 +1,6 @@
 /** First step of an experiment: what is expected, and the flag that decides. */
 
 import { Area, Field, Segments, Select } from "../../components/fields.tsx";
-import { Form } from "../../components/form.tsx";
 import { request } from "../../lib/api.ts";
 import { useUnsavedFields } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
@@ -9,6 +8,7 @@ import { inProject, project } from "../../lib/session.ts";
 import { lazyMessages } from "../../messages/later.ts";
 import { changeExperiment, type Experiment } from "../../model/experiments.ts";
 import type { FlagPage } from "../../model/flags.ts";
+import { StepForm } from "./step-form.tsx";
 
 const w = lazyMessages.experiments;
 const web = lazyMessages.webExperiments;
@@ -47,68 +47,52 @@ export function Hypothesis({
     onDone(created);
   };
   return (
-    <section class="card stack">
-      <h2>{w.steps.hypothesis}</h2>
-      <Form
-        unsaved={unsaved}
-        onSend={send}
-        action={w.saveNext}
-        done={w.draftSaved}
-        disabledReason={rejection}
-      >
-        {(errorOf) => (
-          <>
-            <Field
-              label={w.name}
-              value={name}
-              onInput={setName}
-              isRequired
-              autofocus
-              error={errorOf("name")}
-            />
-            <Area label={w.hypothesis} value={text} onInput={setText} error={errorOf("description")} />
-            <p class="help">{w.hypothesisHelp}</p>
-            {experiment === undefined && (
-              <>
-                <Segments
-                  label={web.kind}
-                  value={kind}
-                  choices={Object.entries(web.kinds) as [typeof kind, string][]}
-                  onChange={setKind}
+    <StepForm title={w.steps.hypothesis} unsaved={unsaved} onSend={send} disabledReason={rejection}>
+      {(errorOf) => (
+        <>
+          <Field label={w.name} value={name} onInput={setName} isRequired autofocus error={errorOf("name")} />
+          <Area label={w.hypothesis} value={text} onInput={setText} error={errorOf("description")} />
+          <p class="help">{w.hypothesisHelp}</p>
+          {experiment === undefined && (
+            <>
+              <Segments
+                label={web.kind}
+                value={kind}
+                choices={Object.entries(web.kinds) as [typeof kind, string][]}
+                onChange={setKind}
+              />
+              <p class="help">{web.kindHelp[kind]}</p>
+              <Segments
+                label={w.flag}
+                value={from}
+                choices={Object.entries(w.flagChoices) as [keyof typeof w.flagChoices, string][]}
+                onChange={setFrom}
+              />
+              {from === "new" ? (
+                <Field
+                  label={w.flagKey}
+                  value={key}
+                  onInput={setKey}
+                  help={w.flagHelp}
+                  error={errorOf("feature_flag_key") ?? errorOf("key")}
                 />
-                <p class="help">{web.kindHelp[kind]}</p>
-                <Segments
-                  label={w.flag}
-                  value={from}
-                  choices={Object.entries(w.flagChoices) as [keyof typeof w.flagChoices, string][]}
-                  onChange={setFrom}
-                />
-                {from === "new" ? (
-                  <Field
-                    label={w.flagKey}
-                    value={key}
-                    onInput={setKey}
-                    help={w.flagHelp}
-                    error={errorOf("feature_flag_key") ?? errorOf("key")}
+              ) : (
+                <>
+                  <Select
+                    label={w.flag}
+                    value={chosen}
+                    choices={[["", w.choose], ...known.map((flag) => [flag.key, flag.key] as const)]}
+                    onChange={setChosen}
                   />
-                ) : (
-                  <>
-                    <Select
-                      label={w.flag}
-                      value={chosen}
-                      choices={[["", w.choose], ...known.map((flag) => [flag.key, flag.key] as const)]}
-                      onChange={setChosen}
-                    />
-                    <p class={errorOf("feature_flag_key") ? "error" : "help"}>
-                      {errorOf("feature_flag_key") ?? w.existingHelp}
-                    </p>
-                  </>
-                )}
-              </>
-            )}
-          </>
-        )}
-      </Form>
-    </section>
+                  <p class={errorOf("feature_flag_key") ? "error" : "help"}>
+                    {errorOf("feature_flag_key") ?? w.existingHelp}
+                  </p>
+                </>
+              )}
+            </>
+          )}
+        </>
+      )}
+    </StepForm>
   );
 }

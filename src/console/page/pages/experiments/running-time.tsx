@@ -2,7 +2,6 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { Checkbox, Field, Segments } from "../../components/fields.tsx";
-import { Form } from "../../components/form.tsx";
 import { request } from "../../lib/api.ts";
 import { useUnsavedFields } from "../../lib/form.ts";
 import { counted, number } from "../../lib/format.ts";
@@ -11,6 +10,7 @@ import { inProject, project } from "../../lib/session.ts";
 import { messages } from "../../messages/index.ts";
 import { lazyMessages } from "../../messages/later.ts";
 import { changeExperiment, type StepProps, variantKeys } from "../../model/experiments.ts";
+import { StepForm } from "./step-form.tsx";
 
 const w = lazyMessages.experiments;
 const quietMs = 250;
@@ -85,65 +85,62 @@ export function RunningTime({ experiment, rejection, onDone }: StepProps) {
     onDone(after);
   };
   return (
-    <section class="card stack">
-      <h2>{w.steps.time}</h2>
-      <Form
-        unsaved={unsaved}
-        onSend={send}
-        action={w.saveAndFinish}
-        done={w.draftSaved}
-        disabledReason={rejection}
-      >
-        {(errorOf) => (
-          <>
-            <label class="field">
-              <span class="label">{w.effect}</span>
-              <span class="row">
-                <input
-                  class="grow"
-                  type="range"
-                  min={effectMin}
-                  max={effectMax}
-                  value={effect}
-                  aria-valuetext={`${effect}%`}
-                  onInput={(event) => setEffect(Number(event.currentTarget.value))}
-                />
-                <output class="number">{effect}%</output>
-              </span>
-            </label>
-            <Field
-              label={w.rate}
-              type="number"
-              min={0}
-              step="any"
-              value={rate}
-              placeholder={found === undefined ? "" : String(Math.round(found.exposure_rate_per_day))}
-              onInput={setRate}
-              help={w.rateHelp}
-            />
-            <p role="status" class={plan.failure ? "error" : "plan"}>
-              {metric === undefined
-                ? w.planNeedsMetric
-                : (plan.failure?.detail ??
-                  (plan.data ? <PlanText plan={plan.data} effect={effect} /> : `${messages.frame.loading}…`))}
-            </p>
-            <h3>{w.statistics}</h3>
-            <Segments
-              label={w.statistics}
-              value={method}
-              choices={Object.entries(w.methods) as [typeof method, string][]}
-              onChange={setMethod}
-            />
-            <p class="help">{w.methodHelp[method]}</p>
-            {method === "frequentist" && (
-              <Checkbox label={w.sequential} isOn={isSequential} onChange={setSequential} />
-            )}
-            <Checkbox label={w.cuped} isOn={cuped} onChange={setCuped} />
-            {errorOf("stats_config") && <p class="error">{errorOf("stats_config")}</p>}
-          </>
-        )}
-      </Form>
-    </section>
+    <StepForm
+      title={w.steps.time}
+      action={w.saveAndFinish}
+      unsaved={unsaved}
+      onSend={send}
+      disabledReason={rejection}
+    >
+      {(errorOf) => (
+        <>
+          <label class="field">
+            <span class="label">{w.effect}</span>
+            <span class="row">
+              <input
+                class="grow"
+                type="range"
+                min={effectMin}
+                max={effectMax}
+                value={effect}
+                aria-valuetext={`${effect}%`}
+                onInput={(event) => setEffect(Number(event.currentTarget.value))}
+              />
+              <output class="number">{effect}%</output>
+            </span>
+          </label>
+          <Field
+            label={w.rate}
+            type="number"
+            min={0}
+            step="any"
+            value={rate}
+            placeholder={found === undefined ? "" : String(Math.round(found.exposure_rate_per_day))}
+            onInput={setRate}
+            help={w.rateHelp}
+          />
+          <p role="status" class={plan.failure ? "error" : "plan"}>
+            {metric === undefined
+              ? w.planNeedsMetric
+              : (plan.failure?.detail ??
+                (plan.data ? <PlanText plan={plan.data} effect={effect} /> : `${messages.frame.loading}…`))}
+          </p>
+          <h3>{w.statistics}</h3>
+          <Segments
+            label={w.statistics}
+            value={method}
+            choices={Object.entries(w.methods) as [typeof method, string][]}
+            onChange={setMethod}
+          />
+          <p class="help">{w.methodHelp[method]}</p>
+          {method === "frequentist" && (
+            <Checkbox label={w.sequential} isOn={isSequential} onChange={setSequential} />
+          )}
+          <Checkbox label={w.cuped} isOn={cuped} onChange={setCuped} />
+          {errorOf("stats_config") && <p class="error">{errorOf("stats_config")}</p>}
+        </>
+      )}
+    </StepForm>
   );
 }
 

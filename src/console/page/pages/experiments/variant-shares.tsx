@@ -1,7 +1,6 @@
 /** Second step of an experiment: its variants, their percentages, and the baseline. */
 
 import { Field, Select, ShareField } from "../../components/fields.tsx";
-import { Form } from "../../components/form.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { useUnsavedFields } from "../../lib/form.ts";
 import { decimal } from "../../lib/format.ts";
@@ -11,6 +10,7 @@ import { lazyMessages } from "../../messages/later.ts";
 import { evenShares } from "../../model/draft.ts";
 import { changeExperiment, type StepProps } from "../../model/experiments.ts";
 import type { Variant } from "../../model/flags.ts";
+import { StepForm } from "./step-form.tsx";
 
 const w = lazyMessages.experiments;
 const v = messages.flag;
@@ -115,32 +115,23 @@ export function VariantShares({ experiment, rejection, onDone }: StepProps) {
     return true;
   };
   return (
-    <section class="card stack">
-      <h2>{w.steps.variants}</h2>
+    <StepForm title={w.steps.variants} unsaved={unsaved} onSend={send} disabledReason={rejection}>
       <p>
         {w.flag}: <a href={to(`flags/${flag.id}`)}>{flag.key}</a>
       </p>
       {isFixed && <p class="help">{w.variantsFixed}</p>}
-      <Form
-        unsaved={unsaved}
-        onSend={send}
-        action={w.saveNext}
-        done={w.draftSaved}
-        disabledReason={rejection}
-      >
-        <ShareRows
-          variants={variants}
-          isFixed={isFixed}
-          fresh={(key) => ({ key, rollout_percentage: 0 })}
-          onChange={setVariants}
-        />
-        <Select
-          label={w.baselineVariant}
-          value={baseline}
-          choices={keys.map((key) => [key, key] as const)}
-          onChange={setBaseline}
-        />
-      </Form>
-    </section>
+      <ShareRows
+        variants={variants}
+        isFixed={isFixed}
+        fresh={(key) => ({ key, rollout_percentage: 0 })}
+        onChange={setVariants}
+      />
+      <Select
+        label={w.baselineVariant}
+        value={baseline}
+        choices={keys.map((key) => [key, key] as const)}
+        onChange={setBaseline}
+      />
+    </StepForm>
   );
 }

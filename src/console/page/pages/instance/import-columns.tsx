@@ -70,18 +70,16 @@ export function ImportColumns({
       <fieldset class="stack tight">
         <legend class="label">{w.mapping}</legend>
         <div class="row bottom">
-          {rules.map(({ target, source }, index) =>
-            index < requiredFields.length ? (
-              <Combobox
-                key={target}
-                label={target}
-                value={source}
-                options={columns}
-                placeholder={w.automatic}
-                onInput={(value) => change(index, { source: value })}
-              />
-            ) : null,
-          )}
+          {rules.slice(0, requiredFields.length).map(({ target, source }, index) => (
+            <Combobox
+              key={target}
+              label={target}
+              value={source}
+              options={columns}
+              placeholder={w.automatic}
+              onInput={(value) => change(index, { source: value })}
+            />
+          ))}
         </div>
         {rules.slice(requiredFields.length).map(({ target, source }, position) => {
           const index = requiredFields.length + position;

@@ -120,7 +120,13 @@ function KeyFacts({ item: key }: { item: Key }) {
       {key.scopes.length > 3 && <Badge>+{key.scopes.length - 3}</Badge>}
       <span class="sub">
         {key.last_used_at ? w.lastUsed : w.notUsed} <RelativeTime at={key.last_used_at} fallback="" /> ·{" "}
-        {w.expires.toLowerCase()} {key.expires_at ? <Day at={key.expires_at} /> : w.never}
+        {key.expires_at ? (
+          <>
+            {w.expires.toLowerCase()} <Day at={key.expires_at} />
+          </>
+        ) : (
+          w.neverExpires
+        )}
       </span>
     </span>
   );
