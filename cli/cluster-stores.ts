@@ -11,6 +11,7 @@ import { paths } from "../src/paths.ts";
 import type { PersonReader } from "../src/persons/person-reader.ts";
 import { assertLocalData } from "../src/serve/local-data.ts";
 import type { ClusterSession } from "./cluster-session.ts";
+import { getPath } from "./output.ts";
 import { configFromOptions, getDataDir, withSettings } from "./settings.ts";
 
 /** Commands that only use the metadata store. */
@@ -27,8 +28,8 @@ const clusterCommands = [
   "experiments",
 ];
 
-/** Commands among them that also read persons: of a node's data directory, or of PostgreSQL if they are rows there. */
-const personReaders = ["explain"];
+/** Commands that read persons: of a node's data directory, or of PostgreSQL if they are rows there. */
+const personReaders = ["flags explain", "persons list", "persons get"];
 
 /** The command reads persons, and the given data directory has none. */
 class NoLocalPersonsError extends AppError {
@@ -43,12 +44,10 @@ let reportedFolder: string | undefined;
 
 /** Adds the cluster options to the commands that can work on a cluster. */
 export function withSharedSettings(program: Command): void {
-  for (const command of program.commands.filter((each) => clusterCommands.includes(each.name()))) {
-    for (const leaf of getLeaves(command)) {
-      const longs = leaf.options.map(({ long }) => long);
-      if (longs.includes("--data-dir") && !longs.includes("--postgres-url"))
-        withSettings(leaf, ["postgres-url", "postgres-password-file"]);
-    }
+  for (const leaf of getLeaves(program).filter(isClusterCommand)) {
+    const longs = leaf.options.map(({ long }) => long);
+    if (longs.includes("--data-dir") && !longs.includes("--postgres-url"))
+      withSettings(leaf, ["postgres-url", "postgres-password-file"]);
   }
 }
 
@@ -64,7 +63,7 @@ export async function openClusterSession(command: Command): Promise<boolean> {
   const options = command.opts();
   const address = postgresAddress(configFromOptions(options), process.env);
   const dataDir = getDataDir(options);
-  const readsPersons = personReaders.includes(command.name());
+  const readsPersons = personReaders.includes(getCommandPath(command));
   // It changes nothing, and the copies of a running node are never far behind.
   if (readsPersons && (await hasPersonCopies(dataDir))) return false;
   if (address === null) {
@@ -113,11 +112,17 @@ export function nodeDataDir(): string | undefined {
 }
 
 function isShared(command: Command): boolean {
-  let top = command;
-  while (top.parent?.parent) top = top.parent;
   const usesStore = command.options.some(({ long, hidden }) => long === "--data-dir" && !hidden);
-  return usesStore && clusterCommands.includes(top.name());
+  return usesStore && isClusterCommand(command);
 }
+
+function isClusterCommand(command: Command): boolean {
+  const path = getCommandPath(command);
+  return personReaders.includes(path) || clusterCommands.includes(path.split(" ")[0]!);
+}
+
+/** For example `flags explain`. */
+const getCommandPath = (command: Command) => getPath(command).split(" ").slice(1).join(" ");
 
 function getLeaves(command: Command): Command[] {
   return command.commands.length === 0 ? [command] : command.commands.flatMap(getLeaves);

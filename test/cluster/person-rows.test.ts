@@ -116,6 +116,17 @@ test("what a cached person has is as new on all nodes", async () => {
     { event: "$identify", distinct_id: "kim", properties: { $anon_distinct_id: "ann" } },
   ]);
   await on(true, "ann");
+  // Commands on the data directory of a node read them from PostgreSQL.
+  const at = ["--json", "--data-dir", cluster.nodes[0]!.dataDir];
+  const merged = { distinct_ids: expect.arrayContaining(["ann", "kim"]), properties: { plan: "pro" } };
+  for (const [args, expected] of [
+    [["persons", "list"], [merged]],
+    [["persons", "get", "ann"], merged],
+  ] as const) {
+    const { stdout } = await flagkeep([...args, ...at], { FLAGKEEP_POSTGRES_URL: cluster.postgresUrl });
+    expect(JSON.parse(stdout)).toMatchObject(expected);
+    expect((await flagkeep([...args, ...at])).stderr).toContain("Set --postgres-url");
+  }
 }, 120_000);
 
 test("members of a cohort are found on all nodes, and leave with their person", async () => {
