@@ -229,7 +229,7 @@ async function takeSamples(): Promise<void> {
   }
 }
 
-/** All zero before the engine has told any. */
+/** All zero until the engine has reported them. */
 async function getParts(): Promise<Sample["parts"]> {
   const text = await (await fetch(`${server.url}/metrics`)).text();
   const getMemoryOf = (part: string) =>

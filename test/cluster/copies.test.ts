@@ -8,7 +8,7 @@ import { flagkeep, type ServerProcess, until } from "../support/server.ts";
 
 const test = testWithCluster("the copies of nodes");
 
-/** Other numbers whenever a user has made the file's triggers again, as whoever brings a copy up to date does. */
+/** Changes whenever the file's triggers are created again, as by an update of the copy. */
 const getVersion = (cluster: TestCluster, node: ServerProcess) =>
   cluster.askPersonsOf(node, "PRAGMA schema_version");
 

@@ -1,4 +1,4 @@
-/** Several nodes on one PostgreSQL: what was acknowledged is stored once, whoever dies or hangs, and when. */
+/** Several nodes on one PostgreSQL: acknowledged events are stored once, whichever process dies or hangs. */
 
 import { expect } from "bun:test";
 import { TestCluster, testWithCluster } from "../support/cluster.ts";

@@ -1,4 +1,4 @@
-/** Copies of a store: whatever is changed on whichever front, and whoever dies over it, all of them are alike. */
+/** Replicas of a store are equal, whichever node changes it or dies during a change. */
 
 import { Database } from "bun:sqlite";
 import { expect } from "bun:test";

@@ -18,7 +18,7 @@ async function killEngine(server: ServerProcess): Promise<void> {
   for (const pid of await server.enginePids()) process.kill(pid, "SIGKILL");
 }
 
-/** Else doubled rows would be gone by themselves after a while, and no one would see them. */
+/** Merges would remove duplicate rows before a test could see them. */
 async function stopMerges(server: TestClickHouse): Promise<void> {
   await until(
     () =>

@@ -43,7 +43,7 @@ async function expectRecovery(server: ServerProcess, acknowledged: string[]): Pr
   expect(acknowledged.filter((one) => !stored.has(one))).toEqual([]);
 }
 
-/** From the moment when there is room again: ten seconds on a machine that has nothing else to do. */
+/** Time until writes succeed after disk space is available again; 10 s on a quiet machine. */
 const recoveryMs = 25_000;
 
 describe.skipIf(volumes.length === 0)("a volume that fills up", () => {
@@ -105,7 +105,7 @@ describe.skipIf(volumes.length === 0)("a volume that fills up", () => {
   }, 120_000);
 });
 
-/** With no room at all: events are rejected, and queries answered. */
+/** On a full disk events are rejected, and queries answered. */
 async function expectStill(server: ServerProcess, acknowledged: string[]): Promise<void> {
   await until(async () => {
     const uuid = Bun.randomUUIDv7();

@@ -39,7 +39,7 @@ const replicas = Object.values(cluster.remote_servers).flatMap(({ shard }) =>
 );
 const keepers = batchStore.keeper_server.raft_configuration.server;
 
-/** What the nodes are told about ClickHouse fits its configuration. */
+/** The settings of nodes about ClickHouse match its configuration. */
 function expectEventsAddress(text: string, host: string): void {
   const address = parseClickHouseUrl(text)!;
   const shards = cluster.remote_servers[address.cluster!]!.shard;
@@ -323,14 +323,14 @@ describe.skipIf(!hasBalancer)("the balancer", () => {
     rmSync(place, { recursive: true, force: true });
   });
 
-  /** Who answers a request: `front` for the real one. */
+  /** The server that answers a request: `front` for the real one. */
   async function answering(path: string, port = publicPort): Promise<string> {
     const response = await fetch(`http://127.0.0.1:${port}${path}`, {
       method: "POST",
       headers: { "X-Forwarded-For": "203.0.113.9" },
       body: JSON.stringify({ api_key: flagkeep.token, event: "seen", distinct_id: "a" }),
     }).catch(() => undefined);
-    if (response === undefined) return "nobody";
+    if (response === undefined) return "none";
     if (response.status !== 200) return String(response.status);
     const { name = "front", forwarded } = (await response.json()) as { name?: string; forwarded?: string };
     if (name.startsWith("flagkeep")) expect(forwarded).toBe("127.0.0.1");

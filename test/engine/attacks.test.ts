@@ -7,7 +7,7 @@ import { ServerProcess, until } from "../support/server.ts";
 const mib = 1024 * 1024;
 const queryTimeoutMs = 3_000;
 const memoryLimitBytes = 512 * mib;
-/** The machine of the test may be busy; on a quiet one a query is gone a second after its limit. */
+/** The machine may be busy; on a quiet one a query ends within a second after its limit. */
 const patienceMs = 2_500;
 
 let server: ServerProcess;

@@ -1,4 +1,4 @@
-/** Queries of people make room for the loading of events, but only those that have taken it. */
+/** Queries are cancelled for the loading of events, but only those that use the memory. */
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
@@ -58,12 +58,12 @@ async function whileLoading(sql: string): Promise<unknown> {
   }
 }
 
-test("a query is not stopped for the parts of the file that stand in the memory", async () => {
+test("a query is not cancelled for cached parts of the file", async () => {
   for (let round = 0; round < 3; round++)
     expect(await whileLoading("SELECT sum(length(v)) FROM wide")).toBe(128_000_000n);
 });
 
-test("a query waits for the memory of the one before it, but not for what the process always has", async () => {
+test("a query waits for the memory of the previous one, but not for memory that the process always uses", async () => {
   const always = memoryLimitBytes + 500 * 1024 * 1024;
   /** How many looks find what a query has taken. */
   let imported = 0;

@@ -1,4 +1,4 @@
-/** Files of other products as they come: what they are is told by their content, and what they hold is loaded. */
+/** Files of other products: their type is detected by their content, and their events are loaded. */
 
 import { describe, expect, test } from "bun:test";
 import { detectFormat, mapRecord, type RecordFormat } from "../../src/import/map/formats.ts";

@@ -1,4 +1,4 @@
-/** Imports over HTTP: sent whole or in parts, watched, cancelled, gone on with, their rejected records read. */
+/** Imports over HTTP: uploaded in one or several parts, observed, cancelled, resumed, and their rejected records read. */
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";

@@ -2,7 +2,16 @@
 
 import { describe, expect, test } from "bun:test";
 import LZString from "lz-string";
-import { anyEvent, anyToken, batch, envelope, one, otherToken, quietToken, startCapture } from "./support.ts";
+import {
+  anyEvent,
+  anyToken,
+  batch,
+  envelope,
+  eventBody,
+  otherToken,
+  quietToken,
+  startCapture,
+} from "./support.ts";
 
 const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth);
 
@@ -99,8 +108,8 @@ describe("a request that cannot be understood is rejected as a whole", () => {
       Buffer.from([1, 2, 250, 251]),
       "the body is not JSON: it begins with the bytes 0102fafb",
     ],
-    ["half a JSON", "/capture", one().slice(0, -1), "the body is not JSON: "],
-    ["JSON and more", "/capture", `${one()}x`, "the body is not JSON: "],
+    ["half a JSON", "/capture", eventBody().slice(0, -1), "the body is not JSON: "],
+    ["JSON and more", "/capture", `${eventBody()}x`, "the body is not JSON: "],
     ["nothing", "/capture", "", "request missing data payload"],
     ["white space", "/capture", "  ", "the body is not JSON: "],
     ["a number", "/capture", "12", "an event must be an object: the body is a number"],
@@ -116,7 +125,7 @@ describe("a request that cannot be understood is rejected as a whole", () => {
     [
       "an event that is an array",
       "/e",
-      `[[${one()}]]`,
+      `[[${eventBody()}]]`,
       "an event must be an object: the item at position 0 is an array",
     ],
     ["an event that is null", "/e", "[null]", "an event must be an object: the item at position 0 is null"],
@@ -142,7 +151,7 @@ describe("a request that cannot be understood is rejected as a whole", () => {
     ...["text", "", [], [{}], 1, false].flatMap((properties) =>
       (
         [
-          ["/capture", one({ properties }), 0],
+          ["/capture", eventBody({ properties }), 0],
           [
             "/e",
             JSON.stringify([
@@ -193,11 +202,17 @@ describe("a request that cannot be understood is rejected as a whole", () => {
   test("JSON nested hundreds of thousands of times is rejected; 500 levels are kept", async () => {
     const { journal, send, unexpected } = startCapture();
     const deep = nested(400_000);
-    for (const body of [deep, `{"a":`.repeat(400_000), one().replace("}", `,"properties":{"a":${deep}}}`)]) {
+    for (const body of [
+      deep,
+      `{"a":`.repeat(400_000),
+      eventBody().replace("}", `,"properties":{"a":${deep}}}`),
+    ]) {
       expect((await send("/e", { body })).status).toBe(400);
     }
     const retained = `{"a":${nested(498)}}`;
-    expect((await send("/e", { body: one().replace("}", `,"properties":${retained}}`) })).status).toBe(200);
+    expect((await send("/e", { body: eventBody().replace("}", `,"properties":${retained}}`) })).status).toBe(
+      200,
+    );
     expect(journal.lines.map(({ properties }) => JSON.stringify(properties))).toEqual([retained]);
     journal.appends.length = 0;
     expect(journal.events).toEqual([]);
@@ -228,7 +243,7 @@ describe("parts of a request", () => {
 
   test("a batch next to an event is a batch", async () => {
     const { journal, send } = startCapture();
-    await send("/capture", { body: one({ batch: [{ event: "inner", distinct_id: "d" }] }) });
+    await send("/capture", { body: eventBody({ batch: [{ event: "inner", distinct_id: "d" }] }) });
     expect(journal.events.map(({ event }) => event)).toEqual(["inner"]);
   });
 
@@ -265,16 +280,16 @@ describe("parts of a request", () => {
     const historical = [
       ["/batch", batch([anyEvent], { historical_migration: true })],
       ["/batch", batch([old], { historical_migration: null })],
-      ["/batch", one({ historical_migration: true })],
-      ["/capture", one({ historical_migration: true })],
+      ["/batch", eventBody({ historical_migration: true })],
+      ["/capture", eventBody({ historical_migration: true })],
       ["/e", JSON.stringify([{ ...old, api_key: anyToken }, old])],
-      ["/engage", one({ historical_migration: true })],
+      ["/engage", eventBody({ historical_migration: true })],
     ] as const;
     const realtime = [
       ["/batch", batch([anyEvent], { historical_migration: false })],
       ["/batch", batch([old], { historical_migration: false })],
-      ["/capture", one({ historical_migration: null })],
-      ["/capture", one({ historical_migration: false })],
+      ["/capture", eventBody({ historical_migration: null })],
+      ["/capture", eventBody({ historical_migration: false })],
     ] as const;
     for (const [path, body] of [...historical, ...realtime])
       expect((await send(path, { body })).status).toBe(200);
@@ -293,7 +308,7 @@ describe("parts of a request", () => {
         batch([anyEvent], { historical_migration }),
         batch([anyEvent, bad]),
         batch([bad], { historical_migration: true }),
-        one({ historical_migration }),
+        eventBody({ historical_migration }),
         JSON.stringify([{ ...bad, api_key: anyToken }]),
       ])
         expect((await send("/batch", { body })).status).toBe(400);
@@ -310,7 +325,7 @@ describe("parts of a request", () => {
     for (const [index, type] of types.entries()) {
       const { journal, send } = startCapture();
       const headers = { "content-type": type };
-      for (const body of [one(), ` \n${one()}`, `\ufeff${one()}`]) {
+      for (const body of [eventBody(), ` \n${eventBody()}`, `\ufeff${eventBody()}`]) {
         expect((await send(index % 2 === 0 ? "/capture" : "/batch", { body, headers })).status).toBe(200);
       }
       expect(journal.events).toHaveLength(3);
@@ -319,7 +334,7 @@ describe("parts of a request", () => {
 
   test("a project that keeps no addresses", async () => {
     const { journal, send } = startCapture();
-    await send("/e", { body: one({ api_key: quietToken, properties: { $ip: "1.1.1.1", a: 1 } }) });
+    await send("/e", { body: eventBody({ api_key: quietToken, properties: { $ip: "1.1.1.1", a: 1 } }) });
     expect(journal.events).toMatchObject([{ project_id: 3 }]);
     expect(journal.events[0]!.properties).toEqual({ a: 1 });
   });

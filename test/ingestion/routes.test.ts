@@ -5,9 +5,9 @@ import {
   anyToken,
   batch,
   envelope,
+  eventBody,
   JournalUnavailableError,
   noon,
-  one,
   startCapture,
 } from "./support.ts";
 
@@ -22,7 +22,7 @@ describe("every event route, with and without the slash", () => {
   ])) {
     test(path, async () => {
       const { journal, send } = startCapture();
-      const response = await send(path, { body: one() });
+      const response = await send(path, { body: eventBody() });
       expect(response.status).toBe(200);
       expect(response.headers.get("content-type")).toBe("application/json");
       expect(await response.text()).toBe('{"status":"Ok"}');
@@ -38,7 +38,7 @@ describe("every event route, with and without the slash", () => {
 
   test("accepts events from the query of a GET", async () => {
     const { journal, send } = startCapture();
-    const url = `/e/?data=${encodeURIComponent(btoa(one()))}&_=${noon / 1_000 - 1_000}`;
+    const url = `/e/?data=${encodeURIComponent(btoa(eventBody()))}&_=${noon / 1_000 - 1_000}`;
     expect((await send(url, { method: "GET" })).status).toBe(200);
     expect(journal.events).toMatchObject([{ properties: { $sent_at: "2026-11-21T11:59:59.000000Z" } }]);
     expect((await send("/e/", { method: "GET" })).status).toBe(400);
@@ -46,7 +46,7 @@ describe("every event route, with and without the slash", () => {
 
   test("rejects other methods; only the paths of image pixels have GET", async () => {
     const { journal, send } = startCapture();
-    const data = `?data=${encodeURIComponent(one())}`;
+    const data = `?data=${encodeURIComponent(eventBody())}`;
     for (const path of capturePaths.flatMap((bare) => [bare, `${bare}/`])) {
       const isPixel = /^\/(?:e|i\/v0\/e|track|engage)\/?$/.test(path);
       for (const method of ["PUT", "PATCH", "DELETE", "HEAD", ...(isPixel ? [] : ["GET"])]) {
@@ -83,7 +83,7 @@ describe("the line in the journal", () => {
 
   test("of an event without a uuid gets a generated one", async () => {
     const { journal, send } = startCapture();
-    await send("/capture", { body: one({ properties: { $process_person_profile: false } }) });
+    await send("/capture", { body: eventBody({ properties: { $process_person_profile: false } }) });
     expect(journal.events).toMatchObject([{ made_uuid: true, mode: "propertyless", elements_chain: null }]);
     expect(journal.events[0]!.uuid).toMatch(
       /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/,
@@ -150,9 +150,9 @@ describe("the line in the journal", () => {
     const form = `data=${encodeURIComponent(btoa(JSON.stringify({ ...stamped, token: anyToken })))}&_=${millis}`;
     const { journal, send } = startCapture();
     await send("/batch", { body: batch([stamped], { sent_at: sent }) });
-    await send("/capture", { body: one({ ...stamped, sent_at: sent }) });
+    await send("/capture", { body: eventBody({ ...stamped, sent_at: sent }) });
     await send(`/e?_=${millis}`, { body: JSON.stringify([{ ...stamped, token: anyToken }]) });
-    await send(`/e?sent_at=${encodeURIComponent(sent)}`, { body: one(stamped) });
+    await send(`/e?sent_at=${encodeURIComponent(sent)}`, { body: eventBody(stamped) });
     await send("/e", { body: form });
     expect(journal.events.map(({ time }) => time)).toEqual(Array(5).fill(noon - 305_000_000));
   });
@@ -161,12 +161,12 @@ describe("the line in the journal", () => {
 describe("responses", () => {
   test("to a beacon are empty, and only to a beacon that succeeded", async () => {
     const { journal, send } = startCapture();
-    const response = await send("/e/?beacon=1", { body: one() });
+    const response = await send("/e/?beacon=1", { body: eventBody() });
     expect(response.status).toBe(204);
     expect(await response.text()).toBe("");
     expect(journal.events).toHaveLength(1);
     expect((await send("/s/?beacon=1", { body: "x" })).status).toBe(204);
-    expect((await send("/e/?beacon=0", { body: one() })).status).toBe(200);
+    expect((await send("/e/?beacon=0", { body: eventBody() })).status).toBe(200);
     expect((await send("/e/?beacon=1", { body: "x" })).status).toBe(400);
   });
 
@@ -174,7 +174,7 @@ describe("responses", () => {
     const { journal, send, unexpected } = startCapture();
     journal.rejection = new JournalUnavailableError("disk full");
     for (const path of ["/batch/", "/e/?beacon=1"]) {
-      const response = await send(path, { body: one(), headers: { origin: "http://shop.test" } });
+      const response = await send(path, { body: eventBody(), headers: { origin: "http://shop.test" } });
       expect(response.status).toBe(503);
       expect(response.headers.get("retry-after")).toBe("5");
       expect(response.headers.get("access-control-allow-origin")).toBe("http://shop.test");
@@ -191,7 +191,7 @@ describe("responses", () => {
   test("for a bug in the server report an internal error and log it once", async () => {
     const { journal, send, unexpected } = startCapture();
     journal.rejection = new Error("a defect");
-    const response = await send("/batch/", { body: one(), headers: { origin: "http://shop.test" } });
+    const response = await send("/batch/", { body: eventBody(), headers: { origin: "http://shop.test" } });
     expect(response.status).toBe(500);
     expect(response.headers.get("access-control-allow-origin")).toBe("http://shop.test");
     expect(await envelope(response)).toMatchObject({ type: "server_error", code: "error" });
@@ -200,7 +200,7 @@ describe("responses", () => {
 
   test("to bodies that are too large are sent before they are read if their length is known", async () => {
     const { journal, send } = startCapture({ limits: { bytesMax: 100 } });
-    const exact = one().padEnd(100);
+    const exact = eventBody().padEnd(100);
     expect((await send("/e/", { body: exact })).status).toBe(200);
     for (const init of [
       { body: `${exact} ` },
@@ -232,7 +232,7 @@ describe("responses", () => {
     const { journal, send, unexpected } = startCapture();
     const body = new ReadableStream({
       start(controller) {
-        controller.enqueue(Buffer.from(one().slice(0, 5)));
+        controller.enqueue(Buffer.from(eventBody().slice(0, 5)));
         controller.error(new Error("gone"));
       },
     });
@@ -248,11 +248,11 @@ describe("pages on other origins", () => {
   test("may read every answer", async () => {
     const { send } = startCapture();
     const sent: [string, RequestInit][] = [
-      ["/e/", { body: one() }],
+      ["/e/", { body: eventBody() }],
       ["/e/", { body: "x" }],
       ["/e/", { body: JSON.stringify(anyEvent) }],
       ["/e/", { method: "PUT" }],
-      ["/e/?beacon=1", { body: one() }],
+      ["/e/?beacon=1", { body: eventBody() }],
       ["/s/", { body: "x" }],
       ["/i/v1/logs", { body: "x" }],
       ["/i/v0/ai", { body: "x" }],

@@ -24,7 +24,7 @@ export const generatedUuid = "00000000-0000-7000-8000-000000000000";
 
 export const anyEvent = { event: "e", distinct_id: "d" };
 /** A request with one event. */
-export const one = (more: Record<string, unknown> = {}) =>
+export const eventBody = (more: Record<string, unknown> = {}) =>
   JSON.stringify({ api_key: anyToken, ...anyEvent, ...more });
 export const batch = (items: unknown, more: Record<string, unknown> = {}) =>
   JSON.stringify({ api_key: anyToken, batch: items, ...more });

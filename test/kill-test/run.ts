@@ -42,7 +42,7 @@ const textMax = 900;
 const roundMsMin = 100;
 const roundMsMax = 1_500;
 
-/** Sends one request after the other until the server is gone; each is written down as soon as its outcome is known. */
+/** Sends one request after the other until the server exits, and records the outcome of each. */
 class Sender {
   private number = 0;
 

@@ -1,4 +1,4 @@
-/** Commands that are told to stop in the middle of their work. */
+/** Commands that are interrupted by a signal. */
 
 import { expect, test } from "bun:test";
 import { join } from "node:path";

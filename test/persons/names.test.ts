@@ -1,4 +1,4 @@
-/** Names and values to choose from: kept while events are loaded, bounded, and gone with a deleted person. */
+/** Suggested names and values: collected from events, limited in number, and values deleted with their person. */
 
 import { describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -68,7 +68,7 @@ function prepared(road: Road) {
 }
 
 describe.each<Road>(["parsed", "scanned"])("%s properties", (road) => {
-  test("types are found out, values collected, and both outlive a restart", () => {
+  test("types are detected, values collected, and both survive a restart", () => {
     using it = prepared(road);
     it.take(new DefinitionRecorder(it.db), [
       "order paid",
@@ -151,7 +151,7 @@ describe.each<Road>(["parsed", "scanned"])("%s properties", (road) => {
     expect(it.values("same")).toHaveLength(50);
   });
 
-  test("so are those of all owners of a project together", () => {
+  test("names and values of all owners of a project together are bounded", () => {
     using it = prepared(road);
     const register = new DefinitionRecorder(it.db);
     for (let round = 0; round < 6; round++) {
@@ -169,7 +169,7 @@ describe.each<Road>(["parsed", "scanned"])("%s properties", (road) => {
     expect(count("property_value")).toBe(projectValuesMax + 1);
   });
 
-  test("values go with a deleted person, names stay", () => {
+  test("values are deleted with their person, names are preserved", () => {
     using it = prepared(road);
     const register = new DefinitionRecorder(it.db);
     it.take(register, ["seen", { plan: "pro", $set: { mail: "ann@example.com" } }]);

@@ -1,4 +1,4 @@
-/** Closing the store of persons: its log gives its room back, whoever else reads. */
+/** Closing the person store truncates its log, also while others read. */
 
 import { expect, test } from "bun:test";
 import { existsSync, statSync } from "node:fs";

@@ -135,7 +135,7 @@ export class ClusterLoad {
   }
 }
 
-/** Otherwise merges would remove duplicate rows after a while, before a test could see them. */
+/** Merges would remove duplicate rows before a test could see them. */
 export async function stopMerges({ clickhouse }: TestCluster): Promise<void> {
   await until(
     () =>

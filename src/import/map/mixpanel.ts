@@ -73,7 +73,7 @@ export function fromMixpanel(record: JsonObject): MappedRecord {
   const { distinctId, ...identity } = identityAmong([original, user, device], device, user);
   const content = sourceId === undefined ? { content: withoutTime(found) } : {};
   const source: EventSource = { name: record.event, ids: [members, user, device], ...content };
-  const one = (event: JsonObject, more: Partial<MappedEvent>): MappedRecord => ({
+  const mapped = (event: JsonObject, more: Partial<MappedEvent>): MappedRecord => ({
     events: [{ event, sourceId, source, ...more }],
     omitted: draft.omitted,
   });
@@ -87,7 +87,7 @@ export function fromMixpanel(record: JsonObject): MappedRecord {
     if (members !== identified) draft.keep("distinct_id", distinct_id ?? null);
     const link = pair === undefined ? {} : ({ pair, isLink: true } as const);
     const ids = [known, anonymous];
-    return one(toEvent("$identify", identified, time, draft.toProperties()), {
+    return mapped(toEvent("$identify", identified, time, draft.toProperties()), {
       source: { ...source, ids },
       ...link,
       ...rest,
@@ -98,13 +98,13 @@ export function fromMixpanel(record: JsonObject): MappedRecord {
     const { distinctId: target, properties, ...rest } = joinIds(distinctId, alias);
     for (const [name, value] of Object.entries(properties)) draft.fill(name, value);
     const { pair: _, ...placeholder } = identity;
-    return one(toEvent("$create_alias", target, time, draft.toProperties()), { ...placeholder, ...rest });
+    return mapped(toEvent("$create_alias", target, time, draft.toProperties()), { ...placeholder, ...rest });
   }
   if (members !== distinctId) draft.keep("distinct_id", distinct_id ?? null);
   const isPageView = record.event === "$mp_web_page_view";
   if (isPageView) for (const [name, property] of Object.entries(pageFields)) draft.fill(property, bag[name]);
   const name = isPageView ? "$pageview" : record.event;
-  return one(toEvent(name, distinctId, time, draft.toProperties()), identity);
+  return mapped(toEvent(name, distinctId, time, draft.toProperties()), identity);
 }
 
 /** The user of a record, as in the record. A `distinct_id` may also be a device's. */

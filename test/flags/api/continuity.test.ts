@@ -1,4 +1,4 @@
-/** Experience continuity: whoever is identified keeps the values seen before (contract: flag-evaluation 10). */
+/** Experience continuity: identified users keep the values that they had before (contract: flag-evaluation 10). */
 
 import { describe, expect, test } from "bun:test";
 import { rolloutPosition } from "../../../src/flags/evaluate/bucketing.ts";

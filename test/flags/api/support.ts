@@ -28,7 +28,7 @@ import { plainPayloads } from "../../support/payloads.ts";
 /** The present of every test: 2026-03-01, noon. */
 export const fixedNow = new Date("2026-03-01T12:00:00.000Z");
 
-/** What the browser library is told about the server; none of the products that Flagkeep does not have. */
+/** Configuration of the browser library, without products that Flagkeep does not have. */
 export const clientConfig = {
   hasFeatureFlags: true,
   supportedCompression: ["gzip", "gzip-js"],
