@@ -80,6 +80,7 @@ interface NameFieldProps {
   onInput: (value: string) => void;
   isLabelHidden?: boolean;
   placeholder?: string;
+  help?: string;
   error?: string | undefined;
   isRequired?: boolean;
   class?: string;

@@ -2,6 +2,7 @@
 
 import { Conditions } from "../../components/conditions.tsx";
 import { Field, Select, ShareField } from "../../components/fields.tsx";
+import { EventField } from "../../components/name-fields.tsx";
 import { request } from "../../lib/api.ts";
 import { useUnsavedFields } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
@@ -9,7 +10,6 @@ import { to } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { messages } from "../../messages/index.ts";
 import { lazyMessages } from "../../messages/later.ts";
-import { useEventNames } from "../../model/definitions.ts";
 import { changeExperiment, type Holdout, type StepProps } from "../../model/experiments.ts";
 import { type ConditionSet, changeFlag } from "../../model/flags.ts";
 import { StepForm } from "./step-form.tsx";
@@ -30,7 +30,6 @@ export function Audience({ experiment, rejection, onDone }: StepProps) {
   const [activation, setActivation] = unsaved.field("activation", criteria.activation_config?.event ?? "");
   const [multiple, setMultiple] = unsaved.field("multiple", criteria.multiple_variant_handling ?? "exclude");
   const [minimum, setMinimum] = unsaved.field("minimum", String(experiment.minimum_exposures));
-  const events = useEventNames();
   const holdouts = useResource<{ results: Holdout[] }>(`holdouts ${project.value?.id}`, (signal) =>
     request(inProject(`experiment_holdouts/?limit=${holdoutsMax}`), { signal }),
   );
@@ -94,20 +93,18 @@ export function Audience({ experiment, rejection, onDone }: StepProps) {
             onChange={setHoldout}
           />
           <h3>{w.exposures}</h3>
-          <Field
+          <EventField
             label={w.exposureEvent}
             value={exposure}
             onInput={setExposure}
-            suggestions={events}
             placeholder="$feature_flag_called"
             help={w.exposureHelp}
             error={errorOf("exposure_criteria")}
           />
-          <Field
+          <EventField
             label={w.activationEvent}
             value={activation}
             onInput={setActivation}
-            suggestions={events}
             help={w.activationHelp}
           />
           <div class="row bottom">

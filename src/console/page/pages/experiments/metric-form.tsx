@@ -4,11 +4,11 @@ import { useState } from "preact/hooks";
 import { Conditions } from "../../components/conditions.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { Checkbox, Field, Segments, Select } from "../../components/fields.tsx";
+import { EventField, PropertyField } from "../../components/name-fields.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { type ApiError, toApiError } from "../../lib/api.ts";
 import { messages } from "../../messages/index.ts";
 import { lazyMessages } from "../../messages/later.ts";
-import { useEventNames, usePropertyNames } from "../../model/definitions.ts";
 import { freshMetric, type Metric, type MetricType, type Source, withType } from "../../model/experiments.ts";
 
 const w = lazyMessages.experiments;
@@ -241,18 +241,15 @@ function SourceFields({
   onChange: (source: Source) => void;
   onRemove?: (() => void) | undefined;
 }) {
-  const events = useEventNames();
-  const properties = usePropertyNames("event");
   const math = source.math ?? "total";
   return (
     <fieldset class="source stack tight">
       <legend class="unseen">{label}</legend>
       <div class="row bottom">
-        <Field
+        <EventField
           label={label}
           class="grow"
           value={source.event}
-          suggestions={events}
           isRequired
           onInput={(event) => onChange({ ...source, event })}
         />
@@ -265,10 +262,9 @@ function SourceFields({
           />
         )}
         {hasMath && !withoutProperty.has(math) && (
-          <Field
+          <PropertyField
             label={w.mathProperty}
             value={source.math_property ?? ""}
-            suggestions={properties}
             isRequired
             onInput={(name) => onChange({ ...source, math_property: name })}
           />

@@ -4,12 +4,12 @@ import { useRef } from "preact/hooks";
 import { getRolloutSteps, parsePercentages } from "../../../../flags/rules/shared-rules.ts";
 import { Checkbox, Field, Select, ShareField } from "../../components/fields.tsx";
 import { FormDialog } from "../../components/form.tsx";
+import { EventField } from "../../components/name-fields.tsx";
 import { toast } from "../../components/toast.tsx";
 import { useForm } from "../../lib/form.ts";
 import { dateTime, percent } from "../../lib/format.ts";
 import { toLocalField } from "../../lib/wall-time.ts";
 import { messages } from "../../messages/index.ts";
-import { useEventNames } from "../../model/definitions.ts";
 import { changeFlag, type Flag, rolloutSummary } from "../../model/flags.ts";
 import { scheduleChange } from "./schedule-dialog.tsx";
 
@@ -29,7 +29,6 @@ export function GradualRollout({
   const sets = flag.filters.groups ?? [];
   /** Steps that were scheduled before an error: not repeated. */
   const done = useRef({ flag, steps: 0, isGuarded: false });
-  const eventNames = useEventNames();
   const form = useForm(
     () => ({
       index: String(sets.length - 1),
@@ -129,7 +128,7 @@ export function GradualRollout({
       {hasGuardrail && (
         <>
           <div class="columns">
-            <Field label={w.event} {...form.input("event")} suggestions={eventNames} />
+            <EventField label={w.event} {...form.input("event")} />
             <ShareField label={w.limit} value={limit} onInput={(limit) => form.set({ limit })} />
             <Field label={w.minutes} type="number" min={1} {...form.input("minutes")} />
           </div>
