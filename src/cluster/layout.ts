@@ -60,7 +60,7 @@ export interface Conversion {
   to: PersonsLayout;
   /** The state of what is copied: if it has changed since, the copy starts again. */
   source: string;
-  /** See `copyToRows`. */
+  /** Up to which row the replica is copied; null: not begun, or a conversion to replicas. */
   position: { table: string; key: string[] } | null;
 }
 

@@ -3,6 +3,7 @@
 import type { Database } from "bun:sqlite";
 import type { Sql } from "postgres";
 import type { Postgres, Transaction } from "../../cluster/connection.ts";
+import type { Conversion } from "../../cluster/layout.ts";
 import { setPositions } from "../../cluster/partitions.ts";
 import { addRowHashes, noRows, type RowSums, rowHash, rowHashSql } from "../../cluster/row-hashes.ts";
 import type { Lane } from "../../journal/segment.ts";
@@ -145,14 +146,11 @@ const compareMs = 3_600_000;
 /** Numbers of changes begin so far behind those of the file: copies in the event store are as new as the file's. */
 const changeGap = 1_000;
 
-/** Up to which row a file was copied; null: not begun. */
-export type RowsPosition = { table: string; key: string[] } | null;
-
 /** Records how far a copy is, so that an interrupted one continues. */
 export interface CopyRecord {
-  position: RowsPosition;
+  position: Conversion["position"];
   /** Part of the transaction that writes the rows. */
-  record(t: Transaction, position: RowsPosition): Promise<void>;
+  record(t: Transaction, position: Conversion["position"]): Promise<void>;
 }
 
 const noRecord: CopyRecord = { position: null, record: async () => undefined };
