@@ -55,11 +55,14 @@ export const doctor = withJson(
   );
 withServer(doctor);
 
+/** Checks read all files of the data directory. */
+const checksMs = 10 * 60_000;
+
 async function readReport(options: CallOptions): Promise<Static<typeof Report>> {
   const server = getServer(options);
   if (server !== undefined) {
     const { getFromInstance } = await import("../operations/remote.ts");
-    return (await getFromInstance(server, "/doctor")) as Static<typeof Report>;
+    return (await getFromInstance(server, "/doctor", checksMs)) as Static<typeof Report>;
   }
   const config = configFromOptions(options as never);
   assertInitialized(config["data-dir"]);

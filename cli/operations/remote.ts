@@ -109,9 +109,9 @@ export async function postQuery(
   });
 }
 
-/** A figure of the server itself, for its operators. @param path below `/api/instance` */
-export async function getFromInstance(server: Server, path: string): Promise<unknown> {
-  const response = await send(server, `/api/instance${path}/`, { signal: AbortSignal.timeout(timeoutMs) });
+/** Figures of the server itself, for its operators. @param path below `/api/instance` */
+export async function getFromInstance(server: Server, path: string, maxMs = timeoutMs): Promise<unknown> {
+  const response = await send(server, `/api/instance${path}/`, { signal: AbortSignal.timeout(maxMs) });
   return parsed(server, await response.text());
 }
 

@@ -46,8 +46,9 @@ export function routeHandler(route: Route, enter: EnterPath): EdgeHandler {
       },
     };
   }
-  // The engine may take as long as a query; routes that use it declare 503.
-  const asksEngine = route.answers[503] !== undefined;
+  // The engine may take as long as a query; routes that use it declare 503. A route without a body has nothing to wait
+  // for from its client.
+  const takesLong = route.answers[503] !== undefined || (route.isLongRunning && route.method === "GET");
   return {
     beforeHandle: [
       async function authorize({ exchange, params }: EdgeContext) {
@@ -62,7 +63,7 @@ export function routeHandler(route: Route, enter: EnterPath): EdgeHandler {
     async handle({ exchange }: EdgeContext) {
       const work = () => withAbortSignal(exchange.request.signal, () => runRoute(route, exchange));
       try {
-        return await (asksEngine ? exchange.withoutIdleTimeout(work) : work());
+        return await (takesLong ? exchange.withoutIdleTimeout(work) : work());
       } catch (error) {
         throw asError(error);
       }
