@@ -67,8 +67,8 @@ export function conditionWatches(deps: ConditionDeps): Watch[] {
 /** The members in one of the forms; all others are free-form and have no effect. */
 export function readConditions(sent: Json | null): { condition: RollbackCondition; index: number }[] {
   if (!Array.isArray(sent)) return [];
-  return sent.slice(0, rollbackConditionsMax).flatMap((one, index) => {
-    const condition = isJsonObject(one) ? readCondition(one) : undefined;
+  return sent.slice(0, rollbackConditionsMax).flatMap((item, index) => {
+    const condition = isJsonObject(item) ? readCondition(item) : undefined;
     return condition === undefined ? [] : [{ condition, index }];
   });
 }

@@ -123,7 +123,7 @@ class ObjectImport {
   private importItem(member: ObjectMember, kind: ObjectKind, item: JsonObject): void {
     const present = () =>
       readObjects(this.t, this.request.projectId)[member].find(
-        (one) => getIdentity(one) === getIdentity(item),
+        (stored) => getIdentity(stored) === getIdentity(item),
       );
     const name = String(item.name);
     const before = present();
