@@ -10,7 +10,14 @@ export const log = (level: LogLevel, msg: string, fields: Record<string, unknown
   report({ type: "log", level, msg, fields });
 
 /** Written before the process exits, unlike buffered stream writes. */
-export const reportSync = (message: Report) => void writeSync(1, `${JSON.stringify(message)}\n`);
+export function reportSync(message: Report): void {
+  try {
+    writeSync(1, `${JSON.stringify(message)}\n`);
+  } catch (error) {
+    // The server process was killed.
+    if ((error as NodeJS.ErrnoException).code !== "EPIPE") throw error;
+  }
+}
 
 /** Servers that are currently unavailable, by their purpose. */
 const unavailable = new Map<string, AppError>();
