@@ -61,7 +61,7 @@ export function ChangeRequestsDialog({
       title={names.length === 1 ? w.pending.proposeFor(names[0]!) : w.pending.proposeChanges(names.length)}
       form={form}
       action={w.pending.proposeChange}
-      hasCancel
+      onCancel={onClose}
       onClose={onClose}
     >
       <p>{names.length === 1 ? w.pending.needsApproval : w.pending.needApproval(names)}</p>

@@ -41,7 +41,13 @@ function PasswordDialog({ onEnd }: { onEnd: (isConfirmed: boolean) => void }) {
     onEnd(true);
   });
   return (
-    <FormDialog title={w.confirmTitle} form={form} action={w.confirm} hasCancel onClose={() => onEnd(false)}>
+    <FormDialog
+      title={w.confirmTitle}
+      form={form}
+      action={w.confirm}
+      onCancel={() => onEnd(false)}
+      onClose={() => onEnd(false)}
+    >
       <p>{w.confirmHelp}</p>
       <Field
         label={isByKey ? messages.signing.key : w.password}

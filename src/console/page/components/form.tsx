@@ -77,7 +77,8 @@ export function FormDialog<Values extends object>({
   size = "small",
   isDisabled = false,
   disabledReason,
-  hasCancel = false,
+  kind = "main",
+  onCancel,
   actions,
 }: {
   title: string;
@@ -89,7 +90,10 @@ export function FormDialog<Values extends object>({
   size?: "small" | "large";
   isDisabled?: boolean;
   disabledReason?: string | false | undefined;
-  hasCancel?: boolean;
+  /** Of the button that submits. */
+  kind?: "main" | "danger";
+  /** Undefined: the dialog has no Cancel button. */
+  onCancel?: () => void;
   /** Instead of the button that submits. */
   actions?: ComponentChildren;
 }) {
@@ -103,9 +107,9 @@ export function FormDialog<Values extends object>({
       }}
       actions={
         <>
-          {hasCancel && <Button onClick={onClose}>{messages.frame.cancel}</Button>}
+          {onCancel && <Button onClick={onCancel}>{messages.frame.cancel}</Button>}
           {actions || (
-            <Button kind="main" type="submit" isDisabled={isDisabled} disabledReason={disabledReason}>
+            <Button kind={kind} type="submit" isDisabled={isDisabled} disabledReason={disabledReason}>
               {action}
             </Button>
           )}

@@ -1,11 +1,10 @@
 /** Creates or edits an early access feature. */
 
 import { useState } from "preact/hooks";
-import { Dialog } from "../../components/dialog.tsx";
 import { Area, Field, Select } from "../../components/fields.tsx";
-import { Button } from "../../components/primitives.tsx";
+import { FormDialog } from "../../components/form.tsx";
 import { toast } from "../../components/toast.tsx";
-import { type ApiError, toApiError } from "../../lib/api.ts";
+import { useForm } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
 import { project } from "../../lib/session.ts";
 import { messages } from "../../messages/index.ts";
@@ -30,49 +29,50 @@ export function FeatureForm({
   const [docs, setDocs] = useState(feature?.documentation_url ?? "");
   const [stage, setStage] = useState<Stage>("draft");
   const [flagId, setFlagId] = useState("");
-  const [failure, setFailure] = useState<ApiError>();
   const flags = useResource<FlagPage>(
     feature === undefined ? `flags for features ${project.value?.id}` : null,
     (signal) => readFlags({ limit: flagsMax }, signal),
   );
-  const getError = (field: string) => (failure?.attr === field ? failure.detail : undefined);
-  const send = async () => {
+  const form = useForm({}, async () => {
     const body = { name: name.trim(), description: description.trim(), documentation_url: docs.trim() };
-    try {
-      if (feature !== undefined) return onSaved(await changeFeature(feature.id, body));
-      const created = await createFeature({
-        ...body,
-        stage,
-        ...(flagId === "" ? {} : { feature_flag_id: Number(flagId) }),
-      });
-      toast(w.created);
-      onSaved(created);
-    } catch (error) {
-      setFailure(toApiError(error));
-    }
-  };
+    if (feature !== undefined) return onSaved(await changeFeature(feature.id, body));
+    const created = await createFeature({
+      ...body,
+      stage,
+      ...(flagId === "" ? {} : { feature_flag_id: Number(flagId) }),
+    });
+    toast(w.created);
+    onSaved(created);
+  });
   return (
-    <Dialog
+    <FormDialog
       title={feature === undefined ? w.newFeature : w.editNamed(feature.name)}
+      form={form}
+      action={feature === undefined ? w.createFeature : messages.frame.save}
+      onCancel={onClose}
       onClose={onClose}
-      onSubmit={send}
-      actions={
-        <>
-          <Button onClick={onClose}>{messages.frame.cancel}</Button>
-          <Button kind="main" type="submit">
-            {feature === undefined ? w.createFeature : messages.frame.save}
-          </Button>
-        </>
-      }
     >
-      <Field label={w.name} value={name} onInput={setName} isRequired autofocus error={getError("name")} />
+      <Field
+        label={w.name}
+        value={name}
+        onInput={setName}
+        isRequired
+        autofocus
+        error={form.errorOf("name")}
+      />
       <Area
         label={w.description}
         value={description}
         onInput={setDescription}
-        error={getError("description")}
+        error={form.errorOf("description")}
       />
-      <Field label={w.docs} type="url" value={docs} onInput={setDocs} error={getError("documentation_url")} />
+      <Field
+        label={w.docs}
+        type="url"
+        value={docs}
+        onInput={setDocs}
+        error={form.errorOf("documentation_url")}
+      />
       {feature === undefined && (
         <>
           <Select
@@ -91,17 +91,11 @@ export function FeatureForm({
             ]}
             onChange={setFlagId}
           />
-          <p class={getError("feature_flag_id") ? "error" : "help"}>
-            {getError("feature_flag_id") ?? w.flagHelp}
+          <p class={form.errorOf("feature_flag_id") ? "error" : "help"}>
+            {form.errorOf("feature_flag_id") ?? w.flagHelp}
           </p>
         </>
       )}
-      {failure &&
-        !["name", "description", "documentation_url", "feature_flag_id"].includes(failure.attr ?? "") && (
-          <p class="error" role="alert">
-            {failure.detail}
-          </p>
-        )}
-    </Dialog>
+    </FormDialog>
   );
 }

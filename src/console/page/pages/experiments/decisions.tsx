@@ -1,16 +1,16 @@
 /** Transitions of an experiment: buttons, and a confirmation for each with its effect on the flag. */
 
 import { useState } from "preact/hooks";
-import { Dialog } from "../../components/dialog.tsx";
 import { Area, Checkbox, Field, Select } from "../../components/fields.tsx";
+import { FormDialog } from "../../components/form.tsx";
 import { Menu } from "../../components/menu.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { toast } from "../../components/toast.tsx";
-import { type ApiError, request, toApiError } from "../../lib/api.ts";
+import { request } from "../../lib/api.ts";
+import { useForm } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
 import { project } from "../../lib/session.ts";
-import { messages } from "../../messages/index.ts";
 import { lazyMessages } from "../../messages/later.ts";
 import {
   changeExperiment,
@@ -125,7 +125,6 @@ function Decision({
   const [key, setKey] = useState(`${experiment.feature_flag.key}-copy`);
   const { go } = useAddress();
   const [isSure, setSure] = useState(false);
-  const [failure, setFailure] = useState<ApiError>();
   const webExperiment = useResource<WebExperiment>(
     action === "launch" && experiment.type === "web"
       ? `web experiment ${project.value?.id} ${experiment.id}`
@@ -136,50 +135,40 @@ function Decision({
   const isShipping = action === "ship_variant";
   const isConcluding = isShipping || action === "end";
   const isBlocked = isShipping && hasMismatch && !isSure;
-  const send = async () => {
-    if (isBlocked) return;
-    setFailure(undefined);
-    try {
-      if (action === "duplicate") {
-        const body = { name: name.trim(), ...(key.trim() === "" ? {} : { feature_flag_key: key.trim() }) };
-        const copy = await request<Experiment>(experimentPath(experiment.id, "duplicate/"), {
-          method: "POST",
-          body,
-        });
-        onDone();
-        return go(`experiments/${copy.id}/setup`);
-      }
-      if (action === "delete") await changeExperiment(experiment.id, { deleted: true });
-      else
-        await request(experimentPath(experiment.id, `${action}/`), {
-          method: "POST",
-          body: {
-            ...(isConcluding && {
-              conclusion: conclusion === "" ? null : conclusion,
-              conclusion_comment: comment.trim() === "" ? null : comment.trim(),
-            }),
-            ...(isShipping && { variant_key: variant, release_to_everyone: isForEveryone }),
-          },
-        });
+  const form = useForm({}, async () => {
+    if (action === "duplicate") {
+      const body = { name: name.trim(), ...(key.trim() === "" ? {} : { feature_flag_key: key.trim() }) };
+      const copy = await request<Experiment>(experimentPath(experiment.id, "duplicate/"), {
+        method: "POST",
+        body,
+      });
       onDone();
-    } catch (error) {
-      setFailure(toApiError(error));
+      return go(`experiments/${copy.id}/setup`);
     }
-  };
+    if (action === "delete") await changeExperiment(experiment.id, { deleted: true });
+    else
+      await request(experimentPath(experiment.id, `${action}/`), {
+        method: "POST",
+        body: {
+          ...(isConcluding && {
+            conclusion: conclusion === "" ? null : conclusion,
+            conclusion_comment: comment.trim() === "" ? null : comment.trim(),
+          }),
+          ...(isShipping && { variant_key: variant, release_to_everyone: isForEveryone }),
+        },
+      });
+    onDone();
+  });
   const isDangerous = action === "delete" || action === "reset";
   return (
-    <Dialog
+    <FormDialog
       title={w.actions[action]}
+      form={form}
+      action={w.actions[action]}
+      kind={isDangerous ? "danger" : "main"}
+      isDisabled={isBlocked}
+      onCancel={onClose}
       onClose={onClose}
-      onSubmit={send}
-      actions={
-        <>
-          <Button onClick={onClose}>{messages.frame.cancel}</Button>
-          <Button kind={isDangerous ? "danger" : "main"} type="submit" isDisabled={isBlocked}>
-            {w.actions[action]}
-          </Button>
-        </>
-      }
     >
       <p>{w.effects[action]}</p>
       {action === "duplicate" && (
@@ -223,12 +212,7 @@ function Decision({
           <Area label={w.comment} value={comment} onInput={setComment} />
         </>
       )}
-      {failure && (
-        <p class="error" role="alert">
-          {failure.detail}
-        </p>
-      )}
-    </Dialog>
+    </FormDialog>
   );
 }
 

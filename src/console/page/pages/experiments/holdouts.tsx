@@ -2,12 +2,13 @@
 
 import { useState } from "preact/hooks";
 import { ConfirmDialog } from "../../components/confirm.tsx";
-import { Dialog } from "../../components/dialog.tsx";
 import { Field, ShareField } from "../../components/fields.tsx";
+import { FormDialog } from "../../components/form.tsx";
 import { Badge, Button } from "../../components/primitives.tsx";
 import { Empty, ResourceList } from "../../components/states.tsx";
 import { toastError } from "../../components/toast.tsx";
-import { type ApiError, errorMessage, request, toApiError } from "../../lib/api.ts";
+import { errorMessage, request } from "../../lib/api.ts";
+import { useForm } from "../../lib/form.ts";
 import { percent } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject, project } from "../../lib/session.ts";
@@ -99,42 +100,26 @@ function HoldoutForm({
   const [name, setName] = useState(holdout?.name ?? "");
   const [description, setDescription] = useState(holdout?.description ?? "");
   const [share, setShare] = useState(holdout?.filters[0]?.rollout_percentage ?? firstShare);
-  const [failure, setFailure] = useState<ApiError>();
-  const send = async () => {
+  const form = useForm({}, async () => {
     if (Number.isNaN(share)) return;
-    try {
-      await request(path(holdout === undefined ? "" : `${holdout.id}/`), {
-        method: holdout === undefined ? "POST" : "PATCH",
-        body: { name: name.trim(), description, filters: [{ properties: [], rollout_percentage: share }] },
-      });
-      onSaved();
-    } catch (error) {
-      setFailure(toApiError(error));
-    }
-  };
+    await request(path(holdout === undefined ? "" : `${holdout.id}/`), {
+      method: holdout === undefined ? "POST" : "PATCH",
+      body: { name: name.trim(), description, filters: [{ properties: [], rollout_percentage: share }] },
+    });
+    onSaved();
+  });
   return (
-    <Dialog
+    <FormDialog
       title={holdout === undefined ? w.newHoldout : w.editNamed(holdout.name)}
+      form={form}
+      action={holdout === undefined ? w.createHoldout : messages.frame.save}
+      onCancel={onClose}
       onClose={onClose}
-      onSubmit={send}
-      actions={
-        <>
-          <Button onClick={onClose}>{messages.frame.cancel}</Button>
-          <Button kind="main" type="submit">
-            {holdout === undefined ? w.createHoldout : messages.frame.save}
-          </Button>
-        </>
-      }
     >
       <Field label={w.name} value={name} onInput={setName} isRequired autofocus />
       <Field label={w.description} value={description} onInput={setDescription} />
       <ShareField label={w.holdoutShare} value={share} onInput={setShare} isRequired />
       {holdout !== undefined && <p class="help">{w.holdoutEditHelp}</p>}
-      {failure && (
-        <p class="error" role="alert">
-          {failure.detail}
-        </p>
-      )}
-    </Dialog>
+    </FormDialog>
   );
 }

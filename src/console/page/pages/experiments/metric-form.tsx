@@ -2,12 +2,11 @@
 
 import { useState } from "preact/hooks";
 import { Conditions } from "../../components/conditions.tsx";
-import { Dialog } from "../../components/dialog.tsx";
 import { Checkbox, Field, Segments, Select } from "../../components/fields.tsx";
+import { FormDialog } from "../../components/form.tsx";
 import { EventField, PropertyField } from "../../components/name-fields.tsx";
 import { Button } from "../../components/primitives.tsx";
-import { type ApiError, toApiError } from "../../lib/api.ts";
-import { messages } from "../../messages/index.ts";
+import { useForm } from "../../lib/form.ts";
 import { lazyMessages } from "../../messages/later.ts";
 import { freshMetric, type Metric, type MetricType, type Source, withType } from "../../model/experiments.ts";
 
@@ -36,32 +35,11 @@ export function MetricForm({
   onSend: (metric: Metric) => Promise<void>;
 }) {
   const [metric, setMetric] = useState<Metric>(given ?? freshMetric);
-  const [failure, setFailure] = useState<ApiError>();
   const change = (changes: Partial<Metric>) => setMetric({ ...metric, ...changes });
   const guardrail = metric.guardrail ?? undefined;
-  const send = async () => {
-    setFailure(undefined);
-    try {
-      await onSend({ ...metric, name: metric.name?.trim() ?? "" });
-    } catch (error) {
-      setFailure(toApiError(error));
-    }
-  };
+  const form = useForm({}, () => onSend({ ...metric, name: metric.name?.trim() ?? "" }));
   return (
-    <Dialog
-      title={title}
-      size="large"
-      onClose={onClose}
-      onSubmit={send}
-      actions={
-        <>
-          <Button onClick={onClose}>{messages.frame.cancel}</Button>
-          <Button kind="main" type="submit">
-            {action}
-          </Button>
-        </>
-      }
-    >
+    <FormDialog title={title} size="large" form={form} action={action} onCancel={onClose} onClose={onClose}>
       <Field label={w.name} value={metric.name ?? ""} onInput={(name) => change({ name })} autofocus />
       <div class="row bottom">
         <Select
@@ -118,12 +96,7 @@ export function MetricForm({
           />
         </div>
       )}
-      {failure && (
-        <p class="error" role="alert">
-          {failure.detail}
-        </p>
-      )}
-    </Dialog>
+    </FormDialog>
   );
 }
 

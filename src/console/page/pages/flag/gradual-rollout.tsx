@@ -92,7 +92,7 @@ export function GradualRollout({
       action={messages.flag.pending.add}
       size="large"
       isDisabled={!isReady}
-      hasCancel
+      onCancel={onClose}
       onClose={onClose}
     >
       {sets.length === 0 && <p class="error">{w.noSets}</p>}

@@ -54,7 +54,7 @@ export function ScheduleDialog({
       form={form}
       action={w.add}
       isDisabled={form.values.at === "" || problem !== undefined}
-      hasCancel
+      onCancel={onClose}
       onClose={onClose}
     >
       <h3>{messages.flag.changes}</h3>

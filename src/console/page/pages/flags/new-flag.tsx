@@ -1,11 +1,9 @@
 /** Creates a flag: key and initial release conditions. */
 
-import { useState } from "preact/hooks";
-import { Dialog } from "../../components/dialog.tsx";
 import { Field, Segments, ShareField } from "../../components/fields.tsx";
-import { Button } from "../../components/primitives.tsx";
-import { type ApiError, request, toApiError } from "../../lib/api.ts";
-import { useUnsavedFields } from "../../lib/form.ts";
+import { FormDialog } from "../../components/form.tsx";
+import { request } from "../../lib/api.ts";
+import { useForm, useUnsavedFields } from "../../lib/form.ts";
 import { useAddress } from "../../lib/router.ts";
 import { inProject } from "../../lib/session.ts";
 import { messages } from "../../messages/index.ts";
@@ -31,52 +29,37 @@ export function NewFlag({ onClose, onCreated }: { onClose: () => void; onCreated
   const [tags, setTags] = unsaved.field("tags", "");
   const [kind, setKind] = unsaved.field<Kind>("kind", "off");
   const [percentage, setPercentage] = unsaved.field("percentage", 50);
-  const [failure, setFailure] = useState<ApiError>();
-  const submit = async () => {
-    try {
-      const flag = await request<Flag>(inProject("feature_flags/"), {
-        method: "POST",
-        body: {
-          key: key.trim(),
-          name: name.trim(),
-          active: kind !== "some",
-          filters: firstFilters(kind, percentage),
-          tags: tags.split(",").flatMap((tag) => tag.trim() || []),
-        },
-      });
-      unsaved.clear();
-      onCreated(flag);
-    } catch (error) {
-      setFailure(toApiError(error));
-    }
-  };
+  const form = useForm({}, async () => {
+    const flag = await request<Flag>(inProject("feature_flags/"), {
+      method: "POST",
+      body: {
+        key: key.trim(),
+        name: name.trim(),
+        active: kind !== "some",
+        filters: firstFilters(kind, percentage),
+        tags: tags.split(",").flatMap((tag) => tag.trim() || []),
+      },
+    });
+    unsaved.clear();
+    onCreated(flag);
+  });
   return (
-    <Dialog
+    <FormDialog
       title={w.title}
+      form={form}
+      action={w.create}
+      onCancel={() => {
+        unsaved.clear();
+        onClose();
+      }}
       onClose={onClose}
-      onSubmit={submit}
-      actions={
-        <>
-          <Button
-            onClick={() => {
-              unsaved.clear();
-              onClose();
-            }}
-          >
-            {messages.frame.cancel}
-          </Button>
-          <Button kind="main" type="submit">
-            {w.create}
-          </Button>
-        </>
-      }
     >
       <Field
         label={w.key}
         value={key}
         onInput={setKey}
         help={w.keyHelp}
-        error={failure?.attr === "key" ? failure.detail : undefined}
+        error={form.errorOf("key")}
         isRequired
         autofocus
       />
@@ -95,11 +78,6 @@ export function NewFlag({ onClose, onCreated }: { onClose: () => void; onCreated
         {kind === "some" && <p class="help">{w.targetedHelp}</p>}
       </div>
       <Field label={w.tags} value={tags} onInput={setTags} help={w.tagsHelp} />
-      {failure && failure.attr !== "key" && (
-        <p class="error" role="alert">
-          {failure.detail}
-        </p>
-      )}
-    </Dialog>
+    </FormDialog>
   );
 }

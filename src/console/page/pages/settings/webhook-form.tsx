@@ -1,11 +1,11 @@
 /** The form of a webhook. */
 
 import { useState } from "preact/hooks";
-import { Dialog } from "../../components/dialog.tsx";
 import { Area, Checkbox, Field, Select } from "../../components/fields.tsx";
-import { Button } from "../../components/primitives.tsx";
-import { ApiError, request, toApiError } from "../../lib/api.ts";
+import { FormDialog } from "../../components/form.tsx";
+import { ApiError, request } from "../../lib/api.ts";
 import type { Webhook as ListedWebhook, WebhookWithSecret } from "../../lib/api-types.ts";
+import { useForm } from "../../lib/form.ts";
 import { inProject } from "../../lib/session.ts";
 import { messages } from "../../messages/index.ts";
 
@@ -35,57 +35,43 @@ export function WebhookForm({
     hook?.template ? JSON.stringify(hook.template, null, 2) : firstTemplate,
   );
   const [events, setEvents] = useState<readonly string[]>(hook?.events ?? firstEvents);
-  const [failure, setFailure] = useState<ApiError>();
-  const fields = ["url", "name", "template"];
-  const getError = (field: string) => (failure?.attr === field ? failure.detail : undefined);
-  const save = async () => {
-    setFailure(undefined);
-    try {
-      const body = {
-        url: url.trim(),
-        name,
-        events,
-        ...(format === "auto" ? {} : { format }),
-        ...(format === "custom" ? { template: parsed(template) } : {}),
-      };
-      const saved =
-        hook === undefined
-          ? await request<Webhook>(inProject("webhooks/"), { method: "POST", body })
-          : await request<Webhook>(inProject(`webhooks/${hook.id}/`), { method: "PATCH", body });
-      onSaved(saved);
-    } catch (error) {
-      setFailure(toApiError(error));
-    }
-  };
+  const form = useForm({}, async () => {
+    const body = {
+      url: url.trim(),
+      name,
+      events,
+      ...(format === "auto" ? {} : { format }),
+      ...(format === "custom" ? { template: parsed(template) } : {}),
+    };
+    const saved =
+      hook === undefined
+        ? await request<Webhook>(inProject("webhooks/"), { method: "POST", body })
+        : await request<Webhook>(inProject(`webhooks/${hook.id}/`), { method: "PATCH", body });
+    onSaved(saved);
+  });
   const formats = Object.entries(w.formats).filter(([one]) => hook === undefined || one !== "auto");
   return (
-    <Dialog
+    <FormDialog
       title={hook === undefined ? w.add : w.editTitle(hook.name || hook.url)}
+      form={form}
+      action={hook === undefined ? w.create : messages.settings.save}
+      onCancel={onClose}
       onClose={onClose}
-      onSubmit={save}
-      actions={
-        <>
-          <Button onClick={onClose}>{messages.frame.cancel}</Button>
-          <Button kind="main" type="submit">
-            {hook === undefined ? w.create : messages.settings.save}
-          </Button>
-        </>
-      }
     >
       <Field
         label={w.url}
         value={url}
         onInput={setUrl}
         help={w.urlHelp}
-        error={getError("url")}
+        error={form.errorOf("url")}
         placeholder="https://"
         isRequired
         autofocus
       />
-      <Field label={w.name} value={name} onInput={setName} error={getError("name")} />
+      <Field label={w.name} value={name} onInput={setName} error={form.errorOf("name")} />
       <Select label={w.format} value={format} choices={formats} onChange={setFormat} />
       {format === "custom" && (
-        <Area label={w.template} value={template} onInput={setTemplate} error={getError("template")} />
+        <Area label={w.template} value={template} onInput={setTemplate} error={form.errorOf("template")} />
       )}
       <fieldset class="stack tight">
         <legend class="label">{w.events}</legend>
@@ -100,12 +86,7 @@ export function WebhookForm({
           />
         ))}
       </fieldset>
-      {failure && !fields.includes(failure.attr ?? "") && (
-        <p class="error" role="alert">
-          {failure.detail}
-        </p>
-      )}
-    </Dialog>
+    </FormDialog>
   );
 }
 
