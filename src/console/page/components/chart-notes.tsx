@@ -1,7 +1,7 @@
 /** Notes of users on a chart: a mark per bucket below the axis, a list, and a form for a new one. */
 
 import { useState } from "preact/hooks";
-import { errorMessage, request } from "../lib/api.ts";
+import { request } from "../lib/api.ts";
 import type { Annotation as Note } from "../lib/api-types.ts";
 import { useBackgroundResource } from "../lib/resource.ts";
 import { inProject, project } from "../lib/session.ts";
@@ -133,14 +133,11 @@ function NoteList({
   onChanged: () => void;
 }) {
   const remove = ({ id }: Note) =>
-    request(inProject(`annotations/${id}/`), { method: "DELETE" }).then(
-      () => {
-        toast(w.removed);
-        if (notes.length === 1) onClose();
-        onChanged();
-      },
-      (error) => toastError(errorMessage(error)),
-    );
+    request(inProject(`annotations/${id}/`), { method: "DELETE" }).then(() => {
+      toast(w.removed);
+      if (notes.length === 1) onClose();
+      onChanged();
+    }, toastError);
   return (
     <Dialog title={w.title} onClose={onClose}>
       <ul class="lines">

@@ -1,6 +1,6 @@
 /** Query results as files, streamed by the server. */
 
-import { errorMessage, send } from "../lib/api.ts";
+import { send } from "../lib/api.ts";
 import { download, type FileForm, withoutFormulas } from "../lib/csv.ts";
 import { inProject } from "../lib/session.ts";
 import { toastError } from "./toast.tsx";
@@ -17,7 +17,7 @@ export async function downloadRows(statement: string, form: FileForm, name: stri
     });
     download(`${name}.${form}`, await (form === "csv" ? spreadsheet(answer) : answer).blob());
   } catch (error) {
-    toastError(errorMessage(error));
+    toastError(error);
   }
 }
 

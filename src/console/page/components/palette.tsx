@@ -3,7 +3,6 @@
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { criticalTag } from "../../../flags/rules/shared-rules.ts";
-import { errorMessage } from "../lib/api.ts";
 import { reloadResources } from "../lib/resource.ts";
 import { to } from "../lib/router.ts";
 import { messages } from "../messages/index.ts";
@@ -48,7 +47,7 @@ export function Palette({ onClose, onHelp }: { onClose: () => void; onHelp: () =
       toast(text, isUndo ? undefined : () => void flip({ ...flag, active }, true));
       reloadResources();
     } catch (error) {
-      toastError(errorMessage(error));
+      toastError(error);
     }
   };
   const actions = { route, openHelp: onHelp, flip: (flag: FoundFlag) => void flip(flag) };
@@ -61,7 +60,7 @@ export function Palette({ onClose, onHelp }: { onClose: () => void; onHelp: () =
   const chosen = Math.min(position, entries.length - 1);
 
   useEffect(() => {
-    import("./palette-entries.ts").then(setSearch, (error) => toastError(errorMessage(error)));
+    import("./palette-entries.ts").then(setSearch, toastError);
   }, []);
   useEffect(() => {
     setPosition(0);

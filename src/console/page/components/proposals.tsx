@@ -1,6 +1,6 @@
 /** Pending change requests of a flag or cohort, and the decision about them. */
 
-import { errorMessage, queryString, request } from "../lib/api.ts";
+import { queryString, request } from "../lib/api.ts";
 import type { ChangeRequest as Proposal } from "../lib/api-types.ts";
 import { useResource } from "../lib/resource.ts";
 import { inProject, me, project } from "../lib/session.ts";
@@ -39,14 +39,11 @@ export function Proposals({
     (signal) => request(inProject(`change_requests/${filter}`), { signal }),
   );
   const decide = (proposal: Proposal, how: Decision) => {
-    request(inProject(`change_requests/${proposal.id}/${how}/`), { method: "POST" }).then(
-      () => {
-        toast(how === "approve" ? w.approved : w.rejected);
-        found.reload();
-        onDecided(how);
-      },
-      (error) => toastError(errorMessage(error)),
-    );
+    request(inProject(`change_requests/${proposal.id}/${how}/`), { method: "POST" }).then(() => {
+      toast(how === "approve" ? w.approved : w.rejected);
+      found.reload();
+      onDecided(how);
+    }, toastError);
   };
   return (
     <>

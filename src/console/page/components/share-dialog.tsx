@@ -1,7 +1,7 @@
 /** Creates, lists and revokes share links of a dashboard, an insight or Overview. */
 
 import { useState } from "preact/hooks";
-import { errorMessage, request } from "../lib/api.ts";
+import { request } from "../lib/api.ts";
 import type { ShareLink } from "../lib/api-types.ts";
 import { useResource } from "../lib/resource.ts";
 import { inProject } from "../lib/session.ts";
@@ -50,13 +50,10 @@ export function ShareDialog({
     return false;
   };
   const revoke = (link: ShareLink) =>
-    request(inProject(`share_links/${link.id}/`), { method: "DELETE" }).then(
-      () => {
-        toast(w.revoked);
-        links.reload();
-      },
-      (error) => toastError(errorMessage(error)),
-    );
+    request(inProject(`share_links/${link.id}/`), { method: "DELETE" }).then(() => {
+      toast(w.revoked);
+      links.reload();
+    }, toastError);
   return (
     <Dialog title={w.title(name)} size="large" onClose={onClose}>
       <p>{w.help}</p>

@@ -2,6 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
+import { errorMessage } from "../lib/api.ts";
 import { messages } from "../messages/index.ts";
 import { Button } from "./primitives.tsx";
 
@@ -22,8 +23,9 @@ export function toast(text: string, undo?: () => void): void {
   show(text, "good", undo);
 }
 
-export function toastError(text: string): void {
-  show(text, "bad", undefined);
+/** @param error anything thrown, or a message */
+export function toastError(error: unknown): void {
+  show(errorMessage(error), "bad", undefined);
 }
 
 function show(text: string, tone: Toast["tone"], undo: (() => void) | undefined): void {

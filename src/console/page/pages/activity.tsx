@@ -9,7 +9,7 @@ import { Page } from "../components/page.tsx";
 import { Button } from "../components/primitives.tsx";
 import { Content, Empty } from "../components/states.tsx";
 import { toast, toastError } from "../components/toast.tsx";
-import { errorMessage, queryString, request } from "../lib/api.ts";
+import { queryString, request } from "../lib/api.ts";
 import { download, toCsv } from "../lib/csv.ts";
 import { useResource } from "../lib/resource.ts";
 import { useAddress } from "../lib/router.ts";
@@ -64,7 +64,7 @@ export function Activity() {
       toast(messages.flags.restored((await restoreFlag(Number(id))).key));
       log.reload();
     } catch (error) {
-      toastError(errorMessage(error));
+      toastError(error);
     }
   };
   return (

@@ -11,7 +11,7 @@ import { Button } from "../../components/primitives.tsx";
 import { ShareDialog } from "../../components/share-dialog.tsx";
 import { Content, Empty } from "../../components/states.tsx";
 import { toast, toastError } from "../../components/toast.tsx";
-import { errorMessage, request } from "../../lib/api.ts";
+import { request } from "../../lib/api.ts";
 import { useForm } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
 import { useAddress } from "../../lib/router.ts";
@@ -51,7 +51,7 @@ export function Dashboard() {
       await request(path, { method: "PATCH", body });
       then();
     } catch (failure) {
-      toastError(errorMessage(failure));
+      toastError(failure);
       board.reload();
     }
   };
@@ -90,7 +90,7 @@ export function Dashboard() {
       await request(position, { method: "PATCH", body: { dashboards } });
       board.reload();
     } catch (failure) {
-      toastError(errorMessage(failure));
+      toastError(failure);
     }
   };
   const duplicate = async (shown: ShownDashboard) => {
@@ -100,7 +100,7 @@ export function Dashboard() {
       toast(w.duplicated(body.name));
       go(`dashboards/${copy.id}`);
     } catch (failure) {
-      toastError(errorMessage(failure));
+      toastError(failure);
     }
   };
   const getName = ({ id: tileId, insight, text }: BoardTile) =>
@@ -175,9 +175,7 @@ export function Dashboard() {
                   controls,
                   name: getName(tile),
                   onRemove: () =>
-                    void changeTile(shown, tile.id, { deleted: true }).then(board.reload, (failure) =>
-                      toastError(errorMessage(failure)),
-                    ),
+                    void changeTile(shown, tile.id, { deleted: true }).then(board.reload, toastError),
                 };
                 return text?.body === flagChangesText ? (
                   <FlagChangesTile {...props} from={dates?.date_from} />
@@ -227,13 +225,10 @@ export function Dashboard() {
           action={messages.frame.delete}
           onClose={() => setRequested(undefined)}
           onYes={() => {
-            request(path, { method: "PATCH", body: { deleted: true } }).then(
-              () => {
-                toast(w.deleted(found.name));
-                go("dashboards");
-              },
-              (failure) => toastError(errorMessage(failure)),
-            );
+            request(path, { method: "PATCH", body: { deleted: true } }).then(() => {
+              toast(w.deleted(found.name));
+              go("dashboards");
+            }, toastError);
           }}
         />
       )}

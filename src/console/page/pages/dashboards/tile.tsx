@@ -9,7 +9,7 @@ import { Button } from "../../components/primitives.tsx";
 import { ShareDialog } from "../../components/share-dialog.tsx";
 import { Content } from "../../components/states.tsx";
 import { toastError } from "../../components/toast.tsx";
-import { errorMessage, request } from "../../lib/api.ts";
+import { request } from "../../lib/api.ts";
 import { ago, formatValue } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { useAddress } from "../../lib/router.ts";
@@ -158,9 +158,7 @@ export function InsightTile({
             () => {
               const { name, query, dashboards } = insight;
               const body = { name: w.copyOf(name), query, dashboards, saved: true };
-              request(inProject("insights/"), { method: "POST", body }).then(onChanged, (error) =>
-                toastError(errorMessage(error)),
-              );
+              request(inProject("insights/"), { method: "POST", body }).then(onChanged, toastError);
             },
           ],
           [messages.share.share, () => setSharing(true)],

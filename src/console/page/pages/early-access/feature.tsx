@@ -9,7 +9,7 @@ import { Page } from "../../components/page.tsx";
 import { Button, CodeBlock } from "../../components/primitives.tsx";
 import { Content, Empty } from "../../components/states.tsx";
 import { toast, toastError } from "../../components/toast.tsx";
-import { errorMessage, request } from "../../lib/api.ts";
+import { request } from "../../lib/api.ts";
 import { clearResourceCache, reloadResources, useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
@@ -46,16 +46,13 @@ export function FeaturePage() {
       toast(
         w.deleted(deleted.name),
         () =>
-          void restore().then(
-            () => {
-              toast(w.restored(deleted.name));
-              reloadResources();
-            },
-            (error) => toastError(errorMessage(error)),
-          ),
+          void restore().then(() => {
+            toast(w.restored(deleted.name));
+            reloadResources();
+          }, toastError),
       );
     } catch (error) {
-      toastError(errorMessage(error));
+      toastError(error);
     }
   };
   return (
@@ -112,14 +109,11 @@ const getCode = (flagKey: string) =>
 function StageCard({ feature, onChanged }: { feature: Feature; onChanged: (after: Feature) => void }) {
   const { id, stage, description, feature_flag: flag } = feature;
   const change = (chosen: Stage, isUndo = false) =>
-    void changeFeature(id, { stage: chosen }).then(
-      (after) => {
-        onChanged(after);
-        // Leaving a released stage turns the flag off for all who enrolled.
-        toast(w.stageChanged(w.stages[after.stage]), isUndo ? undefined : () => change(stage, true));
-      },
-      (error) => toastError(errorMessage(error)),
-    );
+    void changeFeature(id, { stage: chosen }).then((after) => {
+      onChanged(after);
+      // Leaving a released stage turns the flag off for all who enrolled.
+      toast(w.stageChanged(w.stages[after.stage]), isUndo ? undefined : () => change(stage, true));
+    }, toastError);
   return (
     <section class="card stack">
       {description && <p>{description}</p>}
@@ -205,7 +199,7 @@ function Enroll({ id, onDone }: { id: string; onDone: () => void }) {
       setDistinctId("");
       setTimeout(onDone, loadMs);
     } catch (error) {
-      toastError(errorMessage(error));
+      toastError(error);
     }
   };
   return (

@@ -8,7 +8,7 @@ import { Badge, Button, CodeBlock, RelativeTime } from "../../components/primiti
 import { SdkSnippets } from "../../components/sdk-snippets.tsx";
 import { Content, Empty } from "../../components/states.tsx";
 import { toast, toastError } from "../../components/toast.tsx";
-import { errorMessage, request, serverAddress } from "../../lib/api.ts";
+import { request, serverAddress } from "../../lib/api.ts";
 import { counted, number, percent, periodNames } from "../../lib/format.ts";
 import { clearResourceCache, reloadResources, useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
@@ -62,13 +62,10 @@ export function ExperimentPage() {
     toast(
       w.done.delete,
       () =>
-        void changeExperiment(deleted.id, { deleted: false }).then(
-          () => {
-            toast(w.restored);
-            reloadResources();
-          },
-          (error) => toastError(errorMessage(error)),
-        ),
+        void changeExperiment(deleted.id, { deleted: false }).then(() => {
+          toast(w.restored);
+          reloadResources();
+        }, toastError),
     );
   };
   const found = experiment.data;

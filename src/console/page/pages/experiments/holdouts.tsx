@@ -7,7 +7,7 @@ import { FormDialog } from "../../components/form.tsx";
 import { Badge, Button } from "../../components/primitives.tsx";
 import { Empty, ResourceList } from "../../components/states.tsx";
 import { toastError } from "../../components/toast.tsx";
-import { errorMessage, request } from "../../lib/api.ts";
+import { request } from "../../lib/api.ts";
 import { useForm } from "../../lib/form.ts";
 import { percent } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
@@ -78,9 +78,7 @@ export function Holdouts() {
           action={w.deleteHoldout}
           onClose={close}
           onYes={() =>
-            void request(path(`${opened.holdout.id}/`), { method: "DELETE" }).then(all.reload, (error) =>
-              toastError(errorMessage(error)),
-            )
+            void request(path(`${opened.holdout.id}/`), { method: "DELETE" }).then(all.reload, toastError)
           }
         />
       )}

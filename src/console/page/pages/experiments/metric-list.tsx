@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { Select } from "../../components/fields.tsx";
 import { Badge, Button } from "../../components/primitives.tsx";
 import { toastError } from "../../components/toast.tsx";
-import { errorMessage, request } from "../../lib/api.ts";
+import { request } from "../../lib/api.ts";
 import { decimal, number, percent } from "../../lib/format.ts";
 import { useBackgroundResource, useResource } from "../../lib/resource.ts";
 import { inProject, project } from "../../lib/session.ts";
@@ -51,7 +51,7 @@ export function MetricList({
           : all.map((metric) => (metric.uuid === before.uuid ? changed : metric)),
     });
   };
-  const remove = (body: object) => void patch(body).catch((error) => toastError(errorMessage(error)));
+  const remove = (body: object) => void patch(body).catch(toastError);
   return (
     <div class="stack">
       {(["primary", "secondary"] as const).map((role) => {

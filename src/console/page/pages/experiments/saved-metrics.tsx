@@ -5,7 +5,7 @@ import { ConfirmDialog } from "../../components/confirm.tsx";
 import { Badge, Button } from "../../components/primitives.tsx";
 import { Empty, ResourceList } from "../../components/states.tsx";
 import { toastError } from "../../components/toast.tsx";
-import { errorMessage, request } from "../../lib/api.ts";
+import { request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { messages } from "../../messages/index.ts";
@@ -81,9 +81,7 @@ export function SavedMetrics() {
           action={w.deleteSaved}
           onClose={close}
           onYes={() =>
-            void request(path(`${opened.saved.id}/`), { method: "DELETE" }).then(all.reload, (error) =>
-              toastError(errorMessage(error)),
-            )
+            void request(path(`${opened.saved.id}/`), { method: "DELETE" }).then(all.reload, toastError)
           }
         />
       )}

@@ -8,7 +8,7 @@ import { Button, Tabs } from "../../components/primitives.tsx";
 import { SaveInsight } from "../../components/save-insight.tsx";
 import { ErrorState, OfflineBar, Rows } from "../../components/states.tsx";
 import { toastError } from "../../components/toast.tsx";
-import { type ApiError, errorMessage, isAbort, request, toApiError } from "../../lib/api.ts";
+import { type ApiError, isAbort, request, toApiError } from "../../lib/api.ts";
 import { decimal } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { useAddress } from "../../lib/router.ts";
@@ -84,11 +84,7 @@ export function Explore() {
   };
   const asking = finished(question);
   const requested = JSON.stringify(getQuery(asking));
-  const openSql = () =>
-    void printQuery(getQuery(asking)).then(
-      (q) => go("sql", { q }),
-      (error) => toastError(errorMessage(error)),
-    );
+  const openSql = () => void printQuery(getQuery(asking)).then((q) => go("sql", { q }), toastError);
   const missing = mathWithoutProperty(question);
   const isRequested = missing === undefined && !isFormulaWrong(question);
   const people = useResource(

@@ -5,7 +5,7 @@ import { Select } from "../../components/fields.tsx";
 import { Button, RelativeTime } from "../../components/primitives.tsx";
 import { Content, Empty } from "../../components/states.tsx";
 import { toastError } from "../../components/toast.tsx";
-import { errorMessage, request } from "../../lib/api.ts";
+import { request } from "../../lib/api.ts";
 import type { FeatureFlagRoleAccess as RoleAccess } from "../../lib/api-types.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to } from "../../lib/router.ts";
@@ -26,11 +26,7 @@ export function Access({ flag }: { flag: Flag }) {
   const [chosen, setChosen] = useState("");
   const mayDecide = flag.user_access_level === "manager";
   const disabledReason = !mayDecide && messages.frame.onlyAdmins;
-  const change = (work: Promise<unknown>) =>
-    work.then(
-      () => sent.reload(),
-      (error) => toastError(errorMessage(error)),
-    );
+  const change = (work: Promise<unknown>) => work.then(() => sent.reload(), toastError);
   return (
     <section class="card stack">
       <p>{w.yours(w.levels[String(flag.user_access_level ?? "editor")] ?? "")}</p>

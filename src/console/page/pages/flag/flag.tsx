@@ -14,7 +14,7 @@ import { Page } from "../../components/page.tsx";
 import { Button, Switch, Tabs } from "../../components/primitives.tsx";
 import { Content } from "../../components/states.tsx";
 import { toast, toastError } from "../../components/toast.tsx";
-import { errorMessage, request } from "../../lib/api.ts";
+import { request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
 import { inProject, me, project } from "../../lib/session.ts";
@@ -123,7 +123,7 @@ function Loaded({
 
   const reject = (error: unknown, changes: Record<string, unknown>) => {
     if (needsApproval(error)) setRejected({ flag, changes });
-    else toastError(errorMessage(error));
+    else toastError(error);
   };
   const approvals = useApprovals();
   const mustPropose = approvals.needed(flag);
@@ -154,7 +154,7 @@ function Loaded({
       toast(w.cohortCreated);
       go(`cohorts/${cohort.id}`);
     } catch (error) {
-      toastError(errorMessage(error));
+      toastError(error);
     }
   };
   const change = async (changes: Record<string, unknown>, done: string, undo?: Record<string, unknown>) => {
@@ -357,13 +357,10 @@ function Loaded({
               () => {
                 writeUnsaved(draftKey, undefined);
                 toast(w.deleted(flag.key), () => {
-                  restoreFlag(flag.id).then(
-                    (restored) => {
-                      toast(messages.flags.restored(restored.key));
-                      go(`flags/${restored.id}`);
-                    },
-                    (error) => toastError(errorMessage(error)),
-                  );
+                  restoreFlag(flag.id).then((restored) => {
+                    toast(messages.flags.restored(restored.key));
+                    go(`flags/${restored.id}`);
+                  }, toastError);
                 });
                 go("flags");
               },

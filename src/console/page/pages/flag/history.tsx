@@ -7,7 +7,7 @@ import { ConfirmDialog } from "../../components/confirm.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { Content, Empty } from "../../components/states.tsx";
 import { toast, toastError } from "../../components/toast.tsx";
-import { errorMessage, queryString, request } from "../../lib/api.ts";
+import { queryString, request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject } from "../../lib/session.ts";
 import { messages } from "../../messages/index.ts";
@@ -47,7 +47,7 @@ export function History({
     } catch (error) {
       // The flag may need approval only because protected flags depend on it.
       if (needsApproval(error)) onPropose(entry.id);
-      else toastError(errorMessage(error));
+      else toastError(error);
     }
   };
   return (

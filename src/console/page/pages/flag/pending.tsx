@@ -6,7 +6,7 @@ import { Badge, Button } from "../../components/primitives.tsx";
 import { Proposals } from "../../components/proposals.tsx";
 import { toastError } from "../../components/toast.tsx";
 import type { Refine } from "../../lib/api.ts";
-import { errorMessage, queryString, request } from "../../lib/api.ts";
+import { queryString, request } from "../../lib/api.ts";
 import type { ScheduledChange } from "../../lib/api-types.ts";
 import { dateTime, elsewhere, percent } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
@@ -98,9 +98,7 @@ export function Schedule({
   const [edited, setEdited] = useState<number>();
   const found = useScheduled(flag, round);
   const cancelScheduled = ({ id }: Scheduled) =>
-    request(inProject(`scheduled_changes/${id}/`), { method: "DELETE" }).then(found.reload, (error) =>
-      toastError(errorMessage(error)),
-    );
+    request(inProject(`scheduled_changes/${id}/`), { method: "DELETE" }).then(found.reload, toastError);
   const onDone = () => {
     setEdited(undefined);
     found.reload();
@@ -177,13 +175,10 @@ function ScheduleForm({
       scheduled_at: new Date(at).toISOString(),
     };
     const path = change ? `scheduled_changes/${change.id}/` : "scheduled_changes/";
-    request(inProject(path), { method: change ? "PATCH" : "POST", body }).then(
-      () => {
-        setAt("");
-        onDone();
-      },
-      (error) => toastError(errorMessage(error)),
-    );
+    request(inProject(path), { method: change ? "PATCH" : "POST", body }).then(() => {
+      setAt("");
+      onDone();
+    }, toastError);
   };
   const choices = Object.entries(w.actions) as [What, string][];
   return (

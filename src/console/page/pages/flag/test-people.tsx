@@ -7,7 +7,7 @@ import { Badge, Button } from "../../components/primitives.tsx";
 import { ErrorState, OfflineBar } from "../../components/states.tsx";
 import { toastError } from "../../components/toast.tsx";
 import { ReasonSentence, Trace } from "../../components/trace.tsx";
-import { type ApiError, errorMessage, isAbort, queryString, request, toApiError } from "../../lib/api.ts";
+import { type ApiError, isAbort, queryString, request, toApiError } from "../../lib/api.ts";
 import { parseJson } from "../../lib/json.ts";
 import { useBackgroundResource } from "../../lib/resource.ts";
 import { useAddress } from "../../lib/router.ts";
@@ -86,7 +86,7 @@ export function TestPersons({ flag, draft, isChanged }: { flag: Flag; draft: Dra
             .slice(0, idsMax)
             .join(", "),
         ),
-      (error) => toastError(errorMessage(error)),
+      toastError,
     );
   };
 

@@ -10,7 +10,7 @@ import { Dialog } from "../../components/dialog.tsx";
 import { Button, CodeBlock, RelativeTime } from "../../components/primitives.tsx";
 import { Content } from "../../components/states.tsx";
 import { toast, toastError } from "../../components/toast.tsx";
-import { errorMessage, request } from "../../lib/api.ts";
+import { request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
@@ -102,7 +102,7 @@ function Steps({ flags: sent, onClose }: { flags: readonly Flag[]; onClose: () =
       next();
     } catch (error) {
       if (needsApproval(error)) setRejected({ flag, changes: change });
-      else toastError(errorMessage(error));
+      else toastError(error);
     }
   };
   if (rejected)

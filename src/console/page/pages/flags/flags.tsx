@@ -16,7 +16,6 @@ import { Content, Empty, NotLoaded } from "../../components/states.tsx";
 import { DataTable } from "../../components/table.tsx";
 import { toast, toastError } from "../../components/toast.tsx";
 import { Waiting } from "../../components/waiting.tsx";
-import { errorMessage } from "../../lib/api.ts";
 import { lazyPage } from "../../lib/lazy-page.ts";
 import { useAddress, useSearch } from "../../lib/router.ts";
 import { useShortcuts } from "../../lib/shortcuts.ts";
@@ -74,7 +73,7 @@ export function Flags() {
     } catch (error) {
       list.put(flag);
       if (needsApproval(error)) setRejected({ flag, changes: { active: isOn } });
-      else toastError(errorMessage(error));
+      else toastError(error);
     }
   };
   const restore = async (flag: Flag) => {
@@ -84,7 +83,7 @@ export function Flags() {
       list.reload();
     } catch (error) {
       if (needsApproval(error)) setRejected({ flag, changes: { deleted: false } });
-      else toastError(errorMessage(error));
+      else toastError(error);
     }
   };
   const toggle = (flag: Flag) => {

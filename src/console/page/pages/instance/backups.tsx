@@ -7,7 +7,7 @@ import { Properties } from "../../components/event-details.tsx";
 import { Badge, Button, CodeBlock, RelativeTime } from "../../components/primitives.tsx";
 import { Content, Empty } from "../../components/states.tsx";
 import { toast, toastError } from "../../components/toast.tsx";
-import { errorMessage, request } from "../../lib/api.ts";
+import { request } from "../../lib/api.ts";
 import type { Backup, Backups as BackupList, BackupJob as Job } from "../../lib/api-types.ts";
 import { dateTime, number, size } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
@@ -60,7 +60,7 @@ export function Backups({ onDone }: { onDone: () => void }) {
         },
         (error) => {
           setJob(undefined);
-          toastError(errorMessage(error));
+          toastError(error);
         },
       );
     }, pollMs);
@@ -68,9 +68,7 @@ export function Backups({ onDone }: { onDone: () => void }) {
   }, [running]);
 
   const start = (path: string) => {
-    request<Job>(`/api/instance/backups/${path}`, { method: "POST" }).then(setJob, (error) =>
-      toastError(errorMessage(error)),
-    );
+    request<Job>(`/api/instance/backups/${path}`, { method: "POST" }).then(setJob, toastError);
   };
   const download = async ({ name }: Backup) => {
     try {
@@ -82,7 +80,7 @@ export function Backups({ onDone }: { onDone: () => void }) {
       );
       location.assign(serverPath + url);
     } catch (error) {
-      toastError(errorMessage(error));
+      toastError(error);
     }
   };
   return (
@@ -180,7 +178,7 @@ export function Backups({ onDone }: { onDone: () => void }) {
                 list.reload();
                 onDone();
               },
-              (error) => toastError(errorMessage(error)),
+              toastError,
             );
           }}
         />

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { Badge, Button } from "../../components/primitives.tsx";
 import { toastError } from "../../components/toast.tsx";
-import { errorMessage, request } from "../../lib/api.ts";
+import { request } from "../../lib/api.ts";
 import type { Doctor as Findings } from "../../lib/api-types.ts";
 import { lazyMessages } from "../../messages/later.ts";
 
@@ -23,7 +23,7 @@ export function Doctor() {
     try {
       setFound(await request<Findings>("/api/instance/doctor/"));
     } catch (error) {
-      toastError(errorMessage(error));
+      toastError(error);
     } finally {
       setBusy(false);
     }

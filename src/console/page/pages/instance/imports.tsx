@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Badge, Button, RelativeTime } from "../../components/primitives.tsx";
 import { Empty, ResourceList } from "../../components/states.tsx";
 import { toastError } from "../../components/toast.tsx";
-import { errorMessage, request, send } from "../../lib/api.ts";
+import { request, send } from "../../lib/api.ts";
 import type { Import } from "../../lib/api-types.ts";
 import { download } from "../../lib/csv.ts";
 import { useResource } from "../../lib/resource.ts";
@@ -40,7 +40,7 @@ export function Imports({ onDone }: { onDone: () => void }) {
     if (wasBusy.current && !isAnyBusy) onDone();
     wasBusy.current = isAnyBusy;
   }, [isAnyBusy]);
-  const act = (work: Promise<unknown>) => work.then(list.reload, (error) => toastError(errorMessage(error)));
+  const act = (work: Promise<unknown>) => work.then(list.reload, toastError);
   return (
     <section class="card stack">
       <div class="row apart">
@@ -144,6 +144,6 @@ async function fetchRejects(run: Import): Promise<void> {
     const answer = await send(importPath(run, "rejects/"), { accept: "application/x-ndjson" });
     download(`${run.name}.rejected.ndjson`, await answer.blob());
   } catch (error) {
-    toastError(errorMessage(error));
+    toastError(error);
   }
 }

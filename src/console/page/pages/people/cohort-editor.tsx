@@ -8,7 +8,7 @@ import { Area, Field, FileField, Segments } from "../../components/fields.tsx";
 import { Form } from "../../components/form.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { toast, toastError } from "../../components/toast.tsx";
-import { errorMessage, getForm, type RequestOptions, request } from "../../lib/api.ts";
+import { getForm, type RequestOptions, request } from "../../lib/api.ts";
 import { useUnsavedFields } from "../../lib/form.ts";
 import { inProject } from "../../lib/session.ts";
 import { lazyMessages } from "../../messages/later.ts";
@@ -155,14 +155,11 @@ export function CohortEditor({
           text={w.criticalText(criticalFlags)}
           action={w.save}
           onYes={() =>
-            void save(true).then(
-              (isSaved) => {
-                if (!isSaved) return;
-                unsaved.clear();
-                toast(w.saved(name));
-              },
-              (error) => toastError(errorMessage(error)),
-            )
+            void save(true).then((isSaved) => {
+              if (!isSaved) return;
+              unsaved.clear();
+              toast(w.saved(name));
+            }, toastError)
           }
           onClose={() => setAsking(false)}
         />

@@ -14,7 +14,7 @@ import { Badge, Button, Tabs } from "../../components/primitives.tsx";
 import { Proposals } from "../../components/proposals.tsx";
 import { Content, Empty } from "../../components/states.tsx";
 import { toast, toastError } from "../../components/toast.tsx";
-import { errorMessage, queryString, request } from "../../lib/api.ts";
+import { queryString, request } from "../../lib/api.ts";
 import { periodNames } from "../../lib/format.ts";
 import { useBackgroundResource, useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
@@ -54,7 +54,7 @@ export function CohortPage() {
       cohort.replace(await request<Cohort>(path));
       setApproved(approved + 1);
     } catch (error) {
-      toastError(errorMessage(error));
+      toastError(error);
     }
   };
   return (
@@ -128,7 +128,7 @@ export function CohortPage() {
               },
               (error) => {
                 if (needsApproval(error)) setRejected({ cohort: found, changes: { deleted: true } });
-                else toastError(errorMessage(error));
+                else toastError(error);
               },
             );
           }}

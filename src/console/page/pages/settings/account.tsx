@@ -6,7 +6,7 @@ import { Form } from "../../components/form.tsx";
 import { Badge, Button, RelativeTime } from "../../components/primitives.tsx";
 import { Content } from "../../components/states.tsx";
 import { toastError } from "../../components/toast.tsx";
-import { errorMessage, request } from "../../lib/api.ts";
+import { request } from "../../lib/api.ts";
 import { useUnsavedFields } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
 import { loadSession, me, type SessionFacts } from "../../lib/session.ts";
@@ -97,7 +97,7 @@ export function AccountSettings() {
 function Sessions() {
   const sessions = useResource<SessionFacts[]>("sessions", (signal) => request("/api/sessions/", { signal }));
   const end = (path: string) => {
-    request(path, { method: "DELETE" }).then(sessions.reload, (error) => toastError(errorMessage(error)));
+    request(path, { method: "DELETE" }).then(sessions.reload, toastError);
   };
   return (
     <section class="card stack">

@@ -9,7 +9,7 @@ import { FormDialog } from "../../components/form.tsx";
 import { Badge, Button, CodeBlock, Day, RelativeTime } from "../../components/primitives.tsx";
 import { Empty, ResourceList } from "../../components/states.tsx";
 import { toastError } from "../../components/toast.tsx";
-import { errorMessage, request } from "../../lib/api.ts";
+import { request } from "../../lib/api.ts";
 import type { PersonalAPIKeyWithValue as Key } from "../../lib/api-types.ts";
 import { useForm } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
@@ -102,7 +102,7 @@ export function PersonalKeys() {
             const work = requested.isRoll
               ? request<Key>(`${path}roll/`, { method: "POST" }).then(done)
               : request(path, { method: "DELETE" }).then(keys.reload);
-            work.catch((error) => toastError(errorMessage(error)));
+            work.catch(toastError);
           }}
         />
       )}
@@ -156,9 +156,7 @@ export function MemberKeys({ uuid, name, onClose }: { uuid: string; name: string
           action={w.revoke}
           onClose={() => setRevoked(undefined)}
           onYes={() => {
-            request(`${path}${revoked.id}/`, { method: "DELETE" }).then(keys.reload, (error) =>
-              toastError(errorMessage(error)),
-            );
+            request(`${path}${revoked.id}/`, { method: "DELETE" }).then(keys.reload, toastError);
           }}
         />
       )}

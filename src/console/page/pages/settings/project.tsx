@@ -10,7 +10,7 @@ import { Form } from "../../components/form.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { Content } from "../../components/states.tsx";
 import { toast, toastError } from "../../components/toast.tsx";
-import { errorMessage, request } from "../../lib/api.ts";
+import { request } from "../../lib/api.ts";
 import type { ProjectWithDetails as Project } from "../../lib/api-types.ts";
 import { useUnsavedFields } from "../../lib/form.ts";
 import { type Resource, useResource } from "../../lib/resource.ts";
@@ -53,7 +53,7 @@ async function applyChange({ stored, resource }: PartProps, work: Promise<Projec
     resource.replace({ ...stored, ...(await work) });
     toast(done);
   } catch (error) {
-    toastError(errorMessage(error));
+    toastError(error);
   }
 }
 
@@ -136,7 +136,7 @@ function Archived({ disabledReason }: { disabledReason: string | false }) {
                     await loadSession();
                     found.reload();
                   },
-                  (error) => toastError(errorMessage(error)),
+                  toastError,
                 );
               }}
             >
@@ -243,15 +243,12 @@ function General({ stored, resource }: PartProps) {
             request<Project>("/api/organizations/@current/projects/", {
               method: "POST",
               body: { name: newName },
-            }).then(
-              async (created) => {
-                setMaking(false);
-                await loadSession();
-                chooseProject(created.id);
-                go("settings");
-              },
-              (error) => toastError(errorMessage(error)),
-            )
+            }).then(async (created) => {
+              setMaking(false);
+              await loadSession();
+              chooseProject(created.id);
+              go("settings");
+            }, toastError)
           }
           actions={
             <Button kind="main" type="submit">
@@ -269,14 +266,11 @@ function General({ stored, resource }: PartProps) {
           action={w.archive}
           onClose={() => setArchiving(false)}
           onYes={() => {
-            request(inProject(""), { method: "PATCH", body: { archived: true } }).then(
-              async () => {
-                toast(w.archived);
-                await loadSession();
-                go("settings");
-              },
-              (error) => toastError(errorMessage(error)),
-            );
+            request(inProject(""), { method: "PATCH", body: { archived: true } }).then(async () => {
+              toast(w.archived);
+              await loadSession();
+              go("settings");
+            }, toastError);
           }}
         />
       )}

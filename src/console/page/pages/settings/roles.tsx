@@ -4,7 +4,7 @@ import { Field, Select } from "../../components/fields.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { Empty, ResourceList } from "../../components/states.tsx";
 import { toastError } from "../../components/toast.tsx";
-import { errorMessage, request } from "../../lib/api.ts";
+import { request } from "../../lib/api.ts";
 import type { RoleWithMemberships as Role } from "../../lib/api-types.ts";
 import { useForm } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
@@ -25,8 +25,7 @@ export function RoleSettings() {
     added.set({ name: "" });
     roles.reload();
   });
-  const change = (work: Promise<unknown>) =>
-    work.then(roles.reload, (error) => toastError(errorMessage(error)));
+  const change = (work: Promise<unknown>) => work.then(roles.reload, toastError);
   return (
     <section class="card stack">
       <h2>{w.roles}</h2>

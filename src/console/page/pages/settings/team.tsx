@@ -8,7 +8,7 @@ import { FormDialog } from "../../components/form.tsx";
 import { Badge, Button, CodeBlock } from "../../components/primitives.tsx";
 import { Content } from "../../components/states.tsx";
 import { toastError } from "../../components/toast.tsx";
-import { errorMessage, request } from "../../lib/api.ts";
+import { request } from "../../lib/api.ts";
 import type { OrganizationMember as Member } from "../../lib/api-types.ts";
 import { useForm } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
@@ -38,14 +38,13 @@ export function TeamSettings() {
   const [removed, setRemoved] = useState<Member>();
   const [keysMember, setKeysMember] = useState<Member>();
   const disabledReason = !isAdmin.value && messages.frame.onlyAdmins;
-  const change = (work: Promise<unknown>) =>
-    work.then(members.reload, (error) => toastError(errorMessage(error)));
+  const change = (work: Promise<unknown>) => work.then(members.reload, toastError);
   const patch = (member: Member, body: object) =>
     void change(request(`${path}${member.user.uuid}/`, { method: "PATCH", body }));
   const makeLink = (member: Member) => {
     request<{ console_url: string }>(`${path}${member.user.uuid}/link/`, { method: "POST" }).then(
       ({ console_url: url }) => setLink({ name: memberName(member), url }),
-      (error) => toastError(errorMessage(error)),
+      toastError,
     );
   };
   return (

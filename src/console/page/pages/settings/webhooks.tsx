@@ -6,7 +6,7 @@ import { Dialog } from "../../components/dialog.tsx";
 import { Badge, Button, CodeBlock, Switch } from "../../components/primitives.tsx";
 import { Empty, ResourceList } from "../../components/states.tsx";
 import { toast, toastError } from "../../components/toast.tsx";
-import { errorMessage, request } from "../../lib/api.ts";
+import { request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject, isAdmin, project } from "../../lib/session.ts";
 import { messages } from "../../messages/index.ts";
@@ -31,8 +31,7 @@ export function WebhookSettings() {
   const [secret, setSecret] = useState<string>();
   const disabledReason = !isAdmin.value && messages.frame.onlyAdmins;
   const close = () => setOpened(undefined);
-  const change = (work: Promise<unknown>) =>
-    work.then(hooks.reload, (error) => toastError(errorMessage(error)));
+  const change = (work: Promise<unknown>) => work.then(hooks.reload, toastError);
   const rotate = async (hook: Webhook) => {
     const rotated = await request<{ secret: string }>(path(`${hook.id}/rotate_secret/`), { method: "POST" });
     setSecret(rotated.secret);
@@ -136,7 +135,7 @@ export function WebhookSettings() {
           text={w.rotateText}
           action={w.rotate}
           onClose={close}
-          onYes={() => void rotate(opened.hook).catch((error) => toastError(errorMessage(error)))}
+          onYes={() => void rotate(opened.hook).catch(toastError)}
         />
       )}
       {opened?.kind === "remove" && (
@@ -171,6 +170,6 @@ async function sendTest({ id }: Webhook): Promise<void> {
     }
     toast(w.testWaiting);
   } catch (error) {
-    toastError(errorMessage(error));
+    toastError(error);
   }
 }

@@ -3,7 +3,7 @@
 import { exportColumns } from "../../../../events/export/columns.ts";
 import { Button } from "../../components/primitives.tsx";
 import { toast, toastError } from "../../components/toast.tsx";
-import { errorMessage, queryString, request } from "../../lib/api.ts";
+import { queryString, request } from "../../lib/api.ts";
 import { formatValue } from "../../lib/format.ts";
 import { useBackgroundResource, useResource } from "../../lib/resource.ts";
 import { inProject, project } from "../../lib/session.ts";
@@ -127,13 +127,10 @@ function SavedStatements({ round, onChoose }: { round: number; onChoose: (statem
   );
   const statements = (found.data?.results ?? []).filter(({ query }) => kindOfQuery(query) === "sql");
   const remove = ({ id, name }: SavedInsight, deleted: boolean) => {
-    request(inProject(`insights/${id}/`), { method: "PATCH", body: { deleted } }).then(
-      () => {
-        found.reload();
-        if (deleted) toast(w.removed(name), () => remove({ id, name, query: {} }, false));
-      },
-      (error) => toastError(errorMessage(error)),
-    );
+    request(inProject(`insights/${id}/`), { method: "PATCH", body: { deleted } }).then(() => {
+      found.reload();
+      if (deleted) toast(w.removed(name), () => remove({ id, name, query: {} }, false));
+    }, toastError);
   };
   if (statements.length === 0) return null;
   return (

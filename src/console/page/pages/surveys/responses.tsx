@@ -3,7 +3,7 @@
 import { Button, RelativeTime } from "../../components/primitives.tsx";
 import { Content, Empty } from "../../components/states.tsx";
 import { toastError } from "../../components/toast.tsx";
-import { errorMessage, request, send } from "../../lib/api.ts";
+import { request, send } from "../../lib/api.ts";
 import { download } from "../../lib/csv.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to } from "../../lib/router.ts";
@@ -20,7 +20,7 @@ async function downloadResponses(id: string): Promise<void> {
     const file = await send(surveyPath(id, "responses/"), { accept: "text/csv" });
     download("responses.csv", await file.blob());
   } catch (error) {
-    toastError(errorMessage(error));
+    toastError(error);
   }
 }
 

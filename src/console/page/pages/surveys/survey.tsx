@@ -8,7 +8,7 @@ import { Page } from "../../components/page.tsx";
 import { Button, Tabs } from "../../components/primitives.tsx";
 import { Content } from "../../components/states.tsx";
 import { toast, toastError } from "../../components/toast.tsx";
-import { errorMessage, request } from "../../lib/api.ts";
+import { request } from "../../lib/api.ts";
 import { clearResourceCache, reloadResources, useResource } from "../../lib/resource.ts";
 import { useAddress } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
@@ -69,16 +69,13 @@ export function SurveyPage() {
       toast(
         w.deleted(deleted.name),
         () =>
-          void restore().then(
-            (restored) => {
-              toast(w.restored(restored.name));
-              reloadResources();
-            },
-            (error) => toastError(errorMessage(error)),
-          ),
+          void restore().then((restored) => {
+            toast(w.restored(restored.name));
+            reloadResources();
+          }, toastError),
       );
     } catch (error) {
-      toastError(errorMessage(error));
+      toastError(error);
     }
   };
   const first: Tab = survey.data?.status === "draft" ? "edit" : "results";
@@ -151,20 +148,17 @@ function Actions({
   const { id, status, archived } = survey;
   const { go } = useAddress();
   const change = (body: Record<string, unknown>, done?: string) =>
-    void changeSurvey(id, body).then(
-      (after) => {
-        onChanged(after);
-        if (done) toast(done);
-      },
-      (error) => toastError(errorMessage(error)),
-    );
+    void changeSurvey(id, body).then((after) => {
+      onChanged(after);
+      if (done) toast(done);
+    }, toastError);
   const duplicate = async () => {
     try {
       const copy = await duplicateSurvey(survey, w.copyOf(survey.name).slice(0, nameMax));
       toast(w.duplicated);
       go(`surveys/${copy.id}`, { tab: "edit" });
     } catch (error) {
-      toastError(errorMessage(error));
+      toastError(error);
     }
   };
   const now = () => new Date().toISOString();
