@@ -5,7 +5,7 @@
  * Source: contract, experiments 1.4.
  */
 
-import { and, asc, desc, eq, inArray } from "drizzle-orm";
+import { and, asc, count, desc, eq, inArray } from "drizzle-orm";
 import { changeRecorder, getCreatorId } from "../accounts/activity.ts";
 import { bumpRevision, flagRevision, type MetadataTx, type Reading } from "../accounts/db.ts";
 import { earlyAccessFeature, flag as flagTable } from "../accounts/schema.ts";
@@ -94,7 +94,9 @@ export function createFeature(
   const { project, now } = actor;
   const columns = getColumns(input);
   return deps.metadata.change((t) => {
-    if (listFeatures(t, project.id).length >= featuresMax)
+    const ofProject = eq(earlyAccessFeature.projectId, project.id);
+    const { rows } = t.select({ rows: count() }).from(earlyAccessFeature).where(ofProject).get()!;
+    if (rows >= featuresMax)
       throw new InvalidFieldError(
         null,
         "invalid_input",

@@ -1,6 +1,6 @@
 /** Rows of experiments, holdouts and saved metrics. */
 
-import { and, asc, desc, eq, inArray, isNotNull, isNull } from "drizzle-orm";
+import { and, asc, count, desc, eq, inArray, isNotNull, isNull } from "drizzle-orm";
 import type { MetadataTx, Reading } from "../accounts/db.ts";
 import { experiment, experimentHoldout, experimentSavedMetric, flag } from "../accounts/schema.ts";
 import { removeFlagLinks, setFlagLink } from "../flags/store/flag-links.ts";
@@ -144,11 +144,7 @@ export function launchedExperiments(db: Reading): Experiment[] {
 
 /** @throws {InvalidFieldError} the project has too many experiments. */
 export function insertExperiment(t: MetadataTx, values: NewExperiment): Experiment {
-  assertCapacityFor(
-    t.select({ id: experiment.id }).from(experiment).where(eq(experiment.projectId, values.projectId)).all()
-      .length,
-    "experiments",
-  );
+  assertCapacityFor(t, experiment, values.projectId, "experiments");
   const created = t.insert(experiment).values(values).returning().get();
   linkFlag(t, created);
   return created;
@@ -209,7 +205,7 @@ export function insertHoldout(
   t: MetadataTx,
   values: Omit<typeof experimentHoldout.$inferInsert, "id">,
 ): Holdout {
-  assertCapacityFor(listHoldouts(t, values.projectId).length, "holdouts");
+  assertCapacityFor(t, experimentHoldout, values.projectId, "holdouts");
   return t.insert(experimentHoldout).values(values).returning().get();
 }
 
@@ -272,7 +268,7 @@ export function insertSavedMetric(
   t: MetadataTx,
   values: Omit<typeof experimentSavedMetric.$inferInsert, "id">,
 ): SavedMetric {
-  assertCapacityFor(listSavedMetrics(t, values.projectId).length, "saved metrics");
+  assertCapacityFor(t, experimentSavedMetric, values.projectId, "saved metrics");
   return t.insert(experimentSavedMetric).values(values).returning().get();
 }
 
@@ -305,8 +301,14 @@ export function deleteSavedMetric(t: MetadataTx, { projectId, id }: SavedMetric)
   t.delete(experimentSavedMetric).where(eq(experimentSavedMetric.id, id)).run();
 }
 
-function assertCapacityFor(count: number, what: string): void {
-  if (count < objectsMax) return;
+function assertCapacityFor(
+  t: MetadataTx,
+  table: typeof experiment | typeof experimentHoldout | typeof experimentSavedMetric,
+  projectId: number,
+  what: string,
+): void {
+  const { rows } = t.select({ rows: count() }).from(table).where(eq(table.projectId, projectId)).get()!;
+  if (rows < objectsMax) return;
   throw new InvalidFieldError(
     null,
     "invalid_input",

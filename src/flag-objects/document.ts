@@ -7,9 +7,10 @@
 
 import type { Reading } from "../accounts/db.ts";
 import { readCohorts } from "../cohorts/cohorts.ts";
-import { listFeatures } from "../early-access/features.ts";
+import { type Feature, getFeature, listFeatures } from "../early-access/features.ts";
 import {
   type Experiment,
+  findExperiment,
   findHoldout,
   type Holdout,
   listExperiments,
@@ -17,14 +18,16 @@ import {
   listSavedMetrics,
   type SavedMetric,
   savedMetricLinks,
+  savedMetricsById,
 } from "../experiments/store.ts";
 import { webExperimentBody } from "../experiments/web-experiments.ts";
 import type { Flag } from "../flags/fields.ts";
 import { withNames } from "../flags/import-export/document.ts";
 import { findFlag, readFlags } from "../flags/store/flag.ts";
+import { once } from "../lib/concurrency.ts";
 import type { Json, JsonObject } from "../lib/json/value.ts";
 import { toApiTime, toApiTimeOrNull } from "../lib/time.ts";
-import { listSurveys, type Survey } from "../surveys/surveys.ts";
+import { getSurvey, listSurveys, type Survey } from "../surveys/surveys.ts";
 
 /** Members of a document, in the order of an import. */
 export const objectKinds = [
@@ -84,54 +87,98 @@ export const objectDefaults: Record<ObjectMember, JsonObject> = {
 
 /** What the objects of a project refer to by ID. */
 class Names {
-  readonly filters: Parameters<typeof withNames>[1];
-
   constructor(
     readonly db: Reading,
     readonly projectId: number,
-  ) {
-    this.filters = {
-      cohorts: new Map(readCohorts(db, projectId).map(({ id, name }) => [id, name])),
-      flags: new Map(readFlags(db, projectId).map(({ id, key }) => [id, key])),
-    };
-  }
+  ) {}
+
+  /** Read when the first filters need them: an import creates flags and cohorts before. */
+  readonly filters = once((): Parameters<typeof withNames>[1] => ({
+    cohorts: new Map(readCohorts(this.db, this.projectId).map(({ id, name }) => [id, name])),
+    flags: new Map(readFlags(this.db, this.projectId).map(({ id, key }) => [id, key])),
+  }));
 
   flag(id: number | null): Flag | undefined {
     return id === null ? undefined : findFlag(this.db, this.projectId, id);
   }
 }
 
+/** An object of a project with its item in a document. */
+export interface StoredObject {
+  id: number | string;
+  item: JsonObject;
+}
+
+interface ObjectSource {
+  /** Of two with the same identity the newer one is first. */
+  all(): StoredObject[];
+  /** @throws {NotFoundError} */
+  one(id: StoredObject["id"]): StoredObject | undefined;
+}
+
+/** Reads the objects of a project as items; those of deleted flags are omitted. */
+export function objectSources(db: Reading, projectId: number): Record<ObjectMember, ObjectSource> {
+  const names = new Names(db, projectId);
+  const everything = { limit: Number.MAX_SAFE_INTEGER, offset: 0 };
+  return {
+    holdouts: source(
+      () => listHoldouts(db, projectId),
+      (id) => findHoldout(db, projectId, Number(id)),
+      holdoutItem,
+    ),
+    saved_metrics: source(
+      () => listSavedMetrics(db, projectId),
+      (id) => savedMetricsById(db, projectId, [Number(id)]).get(Number(id)),
+      savedMetricItem,
+    ),
+    experiments: source(
+      () => listExperiments(db, projectId, {}, everything, new Date()).experiments,
+      (id) => findExperiment(db, projectId, Number(id)),
+      (experiment) => experimentItem(names, experiment),
+    ),
+    early_access_features: source(
+      () => listFeatures(db, projectId),
+      (id) => getFeature(db, projectId, String(id)),
+      (feature) => featureItem(names, feature),
+    ),
+    surveys: source(
+      () => listSurveys(db, projectId),
+      (id) => getSurvey(db, projectId, String(id)),
+      (survey) => surveyItem(names, survey),
+    ),
+  };
+}
+
+function source<Row extends { id: StoredObject["id"] }>(
+  all: () => Row[],
+  one: (id: StoredObject["id"]) => Row | undefined,
+  toItem: (row: Row) => JsonObject | undefined,
+): ObjectSource {
+  const toObjects = (row: Row): StoredObject[] => {
+    const item = toItem(row);
+    return item === undefined ? [] : [{ id: row.id, item }];
+  };
+  return {
+    all: () => all().flatMap(toObjects),
+    one: (id) => {
+      const row = one(id);
+      return row === undefined ? undefined : toObjects(row)[0];
+    },
+  };
+}
+
 /** The objects of a project; those of deleted flags are omitted. */
 export function readObjects(db: Reading, projectId: number): ObjectDocument {
-  const names = new Names(db, projectId);
-  const all = { limit: Number.MAX_SAFE_INTEGER, offset: 0 };
-  const { experiments } = listExperiments(db, projectId, {}, all, new Date());
-  const saved = listSavedMetrics(db, projectId);
-  const sorted = (items: JsonObject[]) =>
-    items.sort((a, b) => (getIdentity(a) < getIdentity(b) ? -1 : getIdentity(a) > getIdentity(b) ? 1 : 0));
-  return {
-    holdouts: sorted(listHoldouts(db, projectId).map(holdoutItem)),
-    saved_metrics: sorted(saved.map(savedMetricItem)),
-    experiments: sorted(experiments.flatMap((experiment) => experimentItem(names, experiment, saved))),
-    early_access_features: sorted(
-      listFeatures(db, projectId).flatMap((feature): JsonObject[] => {
-        const flag = names.flag(feature.flagId);
-        if (flag === undefined || flag.deleted) return [];
-        const { name, stage, description, payload } = feature;
-        return [
-          item("early_access_features", {
-            name,
-            feature_flag_key: flag.key,
-            stage,
-            description,
-            documentation_url: feature.documentationUrl,
-            payload,
-          }),
-        ];
-      }),
-    ),
-    surveys: sorted(listSurveys(db, projectId).map((survey) => surveyItem(names, survey))),
-  };
+  const sources = objectSources(db, projectId);
+  const read = objectKinds.map(({ member }) => [
+    member,
+    sources[member]
+      .all()
+      .map(({ item }) => ({ item, identity: getIdentity(item) }))
+      .sort((a, b) => (a.identity < b.identity ? -1 : a.identity > b.identity ? 1 : 0))
+      .map(({ item }) => item),
+  ]);
+  return Object.fromEntries(read) as ObjectDocument;
 }
 
 /** What an item is matched by: experiments may share a name. */
@@ -164,13 +211,19 @@ function holdoutItem({ id, name, description, filters: [set = {}] }: Holdout): J
 const savedMetricItem = ({ name, description, query, tags }: SavedMetric) =>
   item("saved_metrics", { name, description, query, tags });
 
-function experimentItem(names: Names, experiment: Experiment, saved: readonly SavedMetric[]): JsonObject[] {
+function experimentItem(names: Names, experiment: Experiment): JsonObject | undefined {
   const flag = names.flag(experiment.flagId);
-  if (flag === undefined || flag.deleted) return [];
+  if (flag === undefined || flag.deleted) return undefined;
   const holdout =
     experiment.holdoutId === null
       ? undefined
       : findHoldout(names.db, experiment.projectId, experiment.holdoutId);
+  const links = savedMetricLinks(experiment);
+  const saved = savedMetricsById(
+    names.db,
+    experiment.projectId,
+    links.map(({ id }) => id),
+  );
   const values = {
     name: experiment.name,
     feature_flag_key: flag.key,
@@ -183,8 +236,8 @@ function experimentItem(names: Names, experiment: Experiment, saved: readonly Sa
     archived: experiment.archived,
     metrics: experiment.metrics,
     metrics_secondary: experiment.metricsSecondary,
-    saved_metrics: savedMetricLinks(experiment).flatMap(({ id, metadata }): Json[] => {
-      const metric = saved.find((item) => item.id === id);
+    saved_metrics: links.flatMap(({ id, metadata }): Json[] => {
+      const metric = saved.get(id);
       return metric === undefined ? [] : [{ name: metric.name, metadata }];
     }),
     exposure_criteria: experiment.exposureCriteria,
@@ -197,7 +250,20 @@ function experimentItem(names: Names, experiment: Experiment, saved: readonly Sa
     conclusion_comment: experiment.conclusionComment,
     variants: experiment.webVariants === null ? null : webExperimentBody(names.db, experiment).variants,
   };
-  return [item("experiments", values)];
+  return item("experiments", values);
+}
+
+function featureItem(names: Names, feature: Feature): JsonObject | undefined {
+  const flag = names.flag(feature.flagId);
+  if (flag === undefined || flag.deleted) return undefined;
+  return item("early_access_features", {
+    name: feature.name,
+    feature_flag_key: flag.key,
+    stage: feature.stage,
+    description: feature.description,
+    documentation_url: feature.documentationUrl,
+    payload: feature.payload,
+  });
 }
 
 function surveyItem(names: Names, survey: Survey): JsonObject {
@@ -212,7 +278,7 @@ function surveyItem(names: Names, survey: Survey): JsonObject {
     conditions: survey.conditions,
     appearance: survey.appearance,
     linked_flag_key: names.flag(survey.linkedFlagId)?.key ?? null,
-    targeting_flag_filters: targeting === undefined ? null : withNames(targeting.filters, names.filters),
+    targeting_flag_filters: targeting === undefined ? null : withNames(targeting.filters, names.filters()),
     start_date: survey.startDate === null ? null : toApiTime(survey.startDate),
     end_date: survey.endDate === null ? null : toApiTime(survey.endDate),
     archived: survey.archived,

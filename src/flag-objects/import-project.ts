@@ -11,17 +11,11 @@ import { type ImportResult, importDocument } from "../flags/import-export/import
 import type { ImportRequest } from "../flags/import-export/item-writer.ts";
 import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import { AppError } from "../lib/errors.ts";
-import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
-import {
-  getIdentity,
-  type ObjectDocument,
-  type ObjectKind,
-  type ObjectMember,
-  objectKinds,
-  readObjects,
-} from "./document.ts";
+import { isJsonObject, type JsonObject } from "../lib/json/value.ts";
+import { type ObjectDocument, type ObjectKind, type ObjectMember, objectKinds } from "./document.ts";
 import { ObjectWriter } from "./object-writer.ts";
 import { getTitle } from "./read-objects.ts";
+import { StoredObjects } from "./stored-objects.ts";
 
 /** One different object. */
 export interface ObjectDifference {
@@ -105,6 +99,7 @@ class ObjectImport {
   readonly differences: ObjectDifference[] = [];
   readonly remarks: string[] = [];
   readonly writer: ObjectWriter;
+  private readonly stored: StoredObjects;
   isNothingImported = true;
 
   constructor(
@@ -112,7 +107,8 @@ class ObjectImport {
     private readonly request: ImportRequest,
     private readonly t: MetadataTx,
   ) {
-    this.writer = new ObjectWriter(deps, request, t, this.remarks);
+    this.stored = new StoredObjects(t, request.projectId);
+    this.writer = new ObjectWriter(deps, request, { t, stored: this.stored, remarks: this.remarks });
   }
 
   take(member: ObjectMember, objects: ObjectDocument): void {
@@ -121,20 +117,18 @@ class ObjectImport {
   }
 
   private importItem(member: ObjectMember, kind: ObjectKind, item: JsonObject): void {
-    const present = () =>
-      readObjects(this.t, this.request.projectId)[member].find(
-        (stored) => getIdentity(stored) === getIdentity(item),
-      );
     const name = String(item.name);
-    const before = present();
+    const before = this.stored.find(member, item)?.item;
     const ids = new Map(this.writer.holdoutIds);
     try {
-      this.t.transaction(() => {
-        this.writer.write(member, item);
-        const members = before === undefined ? [] : memberDifferences(before, present() as Json, "");
+      const written = this.t.transaction(() => {
+        const written = this.stored.read(member, this.writer.write(member, item));
+        const members = before === undefined ? [] : memberDifferences(before, written?.item, "");
         if (before !== undefined && members.length === 0) throw new UnchangedError();
         this.differences.push({ kind, name, change: before === undefined ? "created" : "updated", members });
+        return written;
       });
+      if (written !== undefined) this.stored.accept(member, written);
       this.isNothingImported = false;
     } catch (error) {
       if (error instanceof UnchangedError) this.isNothingImported = false;

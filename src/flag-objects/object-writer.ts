@@ -5,18 +5,17 @@ import { getCreatorId } from "../accounts/activity.ts";
 import type { MetadataTx } from "../accounts/db.ts";
 import { earlyAccessFeature, experimentHoldout } from "../accounts/schema.ts";
 import { readCohorts } from "../cohorts/cohorts.ts";
-import { createFeature, listFeatures, updateFeature } from "../early-access/features.ts";
+import { createFeature, updateFeature } from "../early-access/features.ts";
 import { createExperiment, updateExperiment } from "../experiments/actions.ts";
 import { NewExperimentInput } from "../experiments/api/schemas.ts";
 import { changeFlag, type ExperimentActor, holdoutFilters } from "../experiments/flag-changes.ts";
 import { readMetric } from "../experiments/metrics.ts";
 import {
   experimentsOfHoldout,
+  findHoldout,
+  getExperiment,
   insertHoldout,
   insertSavedMetric,
-  listExperiments,
-  listHoldouts,
-  listSavedMetrics,
   writeExperiment,
   writeHoldout,
   writeSavedMetric,
@@ -30,25 +29,32 @@ import { normalizeTags } from "../flags/rules/key.ts";
 import { findFlagByKey } from "../flags/store/flag.ts";
 import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import { parseFields } from "../http/fields.ts";
+import { once } from "../lib/concurrency.ts";
 import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
 import { createNewFeature } from "../operations/early-access.ts";
 import { createHoldout, holdoutSet } from "../operations/experiment-holdouts.ts";
 import { createSavedMetric } from "../operations/experiment-saved-metrics.ts";
 import { createNewSurvey } from "../operations/surveys.ts";
-import { createSurvey, listSurveys, updateSurvey } from "../surveys/surveys.ts";
-import { type ObjectMember, objectDefaults } from "./document.ts";
+import { createSurvey, getSurvey, updateSurvey } from "../surveys/surveys.ts";
+import { type ObjectMember, objectDefaults, type StoredObject } from "./document.ts";
+import type { StoredObjects } from "./stored-objects.ts";
 
 export class ObjectWriter {
   /** IDs in the project of the document's holdouts. */
   readonly holdoutIds = new Map<number, number>();
   private readonly actor: ExperimentActor;
+  private readonly t: MetadataTx;
+  private readonly stored: StoredObjects;
+  private readonly remarks: string[];
 
   constructor(
     private readonly deps: FlagWriteDeps,
     private readonly request: ImportRequest,
-    private readonly t: MetadataTx,
-    private readonly remarks: string[],
+    { t, stored, remarks }: { t: MetadataTx; stored: StoredObjects; remarks: string[] },
   ) {
+    this.t = t;
+    this.stored = stored;
+    this.remarks = remarks;
     const { projectId, by, now, isConfirmed, isDryRun } = request;
     this.actor = {
       project: deps.metadata.projects.find(projectId)!,
@@ -59,17 +65,17 @@ export class ObjectWriter {
     };
   }
 
-  /** @throws {AppError} a rule rejects it */
-  write(member: ObjectMember, written: JsonObject): void {
+  /** @returns the ID of the written object @throws {AppError} a rule rejects it */
+  write(member: ObjectMember, written: JsonObject): StoredObject["id"] {
     const item = { ...objectDefaults[member], ...written };
-    const writers: Record<ObjectMember, (item: JsonObject) => void> = {
+    const writers: Record<ObjectMember, (item: JsonObject) => StoredObject["id"]> = {
       holdouts: (holdout) => this.holdout(holdout),
       saved_metrics: (metric) => this.savedMetric(metric),
       experiments: (experiment) => this.experiment(experiment),
       early_access_features: (feature) => this.feature(feature),
       surveys: (survey) => this.survey(survey),
     };
-    writers[member](item);
+    return writers[member](item);
   }
 
   private get projectId(): number {
@@ -84,10 +90,11 @@ export class ObjectWriter {
     );
   }
 
-  private holdout(item: JsonObject): void {
+  private holdout(item: JsonObject): number {
     const { now } = this.actor;
     const { name, description, filters } = parseFields(createHoldout.input, item);
-    const found = listHoldouts(this.t, this.projectId).find((holdout) => holdout.name === name);
+    const foundId = this.stored.find("holdouts", { name })?.id;
+    const found = foundId === undefined ? undefined : findHoldout(this.t, this.projectId, Number(foundId));
     const wanted =
       typeof item.id === "number" && Number.isSafeInteger(item.id) && item.id > 0 ? item.id : undefined;
     const id = found?.id ?? this.newHoldout(wanted, { name, description: description ?? "" });
@@ -101,6 +108,7 @@ export class ObjectWriter {
     if (found !== undefined && !Bun.deepEquals(found.filters, set))
       for (const experiment of experimentsOfHoldout(this.t, id))
         changeFlag(this.deps, this.actor, experiment, holdoutFilters(this.t, experiment, id));
+    return id;
   }
 
   private newHoldout(id: number | undefined, values: { name: string; description: string }): number {
@@ -120,7 +128,7 @@ export class ObjectWriter {
     }).id;
   }
 
-  private savedMetric(item: JsonObject): void {
+  private savedMetric(item: JsonObject): number {
     const { now, by } = this.actor;
     const input = parseFields(createSavedMetric.input, item);
     const values = {
@@ -129,26 +137,24 @@ export class ObjectWriter {
       query: withUuid(readMetric, input.query as JsonObject, `saved metric ${input.name}`),
       tags: normalizeTags(input.tags ?? [], "tags") ?? [],
     };
-    const found = listSavedMetrics(this.t, this.projectId).find(({ name }) => name === input.name);
-    if (found !== undefined) writeSavedMetric(this.t, found.id, values, now);
-    else
-      insertSavedMetric(this.t, {
-        ...values,
-        projectId: this.projectId,
-        createdById: getCreatorId(by),
-        createdAt: now,
-        updatedAt: now,
-      });
+    const found = this.stored.find("saved_metrics", { name: input.name });
+    if (found !== undefined) return writeSavedMetric(this.t, Number(found.id), values, now).id;
+    return insertSavedMetric(this.t, {
+      ...values,
+      projectId: this.projectId,
+      createdById: getCreatorId(by),
+      createdAt: now,
+      updatedAt: now,
+    }).id;
   }
 
-  private experiment(item: JsonObject): void {
+  private experiment(item: JsonObject): number {
     const { now } = this.actor;
     const { variants, holdout, saved_metrics: saved, start_date, end_date, archived, ...members } = item;
     const flag = this.flag(item.feature_flag_key, "It");
-    const holdoutId = this.named(listHoldouts(this.t, this.projectId), holdout, "a holdout");
-    const all = listSavedMetrics(this.t, this.projectId);
+    const holdoutId = this.named("holdouts", holdout, "a holdout");
     const links = (Array.isArray(saved) ? saved : []).filter(isJsonObject).map(({ name, metadata }) => ({
-      id: this.named(all, name, "a saved metric"),
+      id: this.named("saved_metrics", name, "a saved metric"),
       metadata: metadata ?? null,
     }));
     const identified = (list: Json | undefined, what: string) =>
@@ -176,9 +182,8 @@ export class ObjectWriter {
       type,
       ...edit
     } = input;
-    const page = { limit: Number.MAX_SAFE_INTEGER, offset: 0 };
-    const { experiments } = listExperiments(this.t, this.projectId, { flagId: flag.id }, page, now);
-    const found = experiments.find(({ name }) => name === input.name);
+    const foundId = this.stored.find("experiments", { name: input.name, feature_flag_key: flag.key })?.id;
+    const found = foundId === undefined ? undefined : getExperiment(this.t, this.projectId, Number(foundId));
     const before =
       found ?? createExperiment(this.deps, this.actor, { ...edit, type, feature_flag_key: flag.key });
     // Dates as they are: the flag is as in the document, and must not be switched on by a launch.
@@ -192,42 +197,34 @@ export class ObjectWriter {
     if (dates.endDate !== null && (dates.startDate === null || dates.endDate <= dates.startDate))
       throw new InvalidDocumentError("`end_date` must be after `start_date`.");
     const edited = found === undefined ? before : updateExperiment(this.deps, this.actor, found.id, edit);
-    writeExperiment(this.t, edited, dates, now);
+    return writeExperiment(this.t, edited, dates, now).id;
   }
 
   /** The ID of the item with a name. @returns null for none */
-  private named(
-    all: readonly { id: number; name: string }[],
-    name: Json | undefined,
-    what: string,
-  ): number | null {
+  private named(member: "holdouts" | "saved_metrics", name: Json | undefined, what: string): number | null {
     if (name === null || name === undefined) return null;
-    const found = all.find((item) => item.name === name);
-    if (found !== undefined) return found.id;
+    const found = this.stored.find(member, { name });
+    if (found !== undefined) return Number(found.id);
     throw new InvalidDocumentError(
       `It refers to ${what} "${name}", which is neither in the file nor in the project.`,
     );
   }
 
-  private feature(item: JsonObject): void {
+  private feature(item: JsonObject): string {
     const flag = this.flag(item.feature_flag_key, "It");
     const { feature_flag_id: _, ...input } = parseFields(createNewFeature.input, item);
-    const found = listFeatures(this.t, this.projectId).find(
-      ({ name, flagId }) => name === input.name && flagId === flag.id,
-    );
-    if (found !== undefined) {
-      updateFeature(this.deps, this.actor, found.id, input);
-      return;
-    }
+    const found = this.stored.find("early_access_features", { name: input.name, feature_flag_key: flag.key });
+    if (found !== undefined) return updateFeature(this.deps, this.actor, String(found.id), input).id;
     const { id } = createFeature(this.deps, this.actor, { ...input, feature_flag_id: flag.id });
     if (flag.creationContext === "early_access_features")
       this.t.update(earlyAccessFeature).set({ ownsFlag: true }).where(eq(earlyAccessFeature.id, id)).run();
+    return id;
   }
 
-  private survey(item: JsonObject): void {
+  private survey(item: JsonObject): string {
     const { linked_flag_key: key, targeting_flag_filters: filters, questions, appearance, ...members } = item;
-    const all = listSurveys(this.t, this.projectId);
-    const found = all.find(({ id }) => id === item.id) ?? all.find(({ name }) => name === item.name);
+    const stored = this.stored.findById("surveys", String(item.id)) ?? this.stored.find("surveys", item);
+    const found = stored === undefined ? undefined : getSurvey(this.t, this.projectId, String(stored.id));
     // An appearance that was never set stays so: a sent one gets its content types.
     const keepsAppearance = [appearance, found?.appearance ?? {}].every((item) => Bun.deepEquals(item, {}));
     const input = parseFields(createNewSurvey.input, {
@@ -247,15 +244,25 @@ export class ObjectWriter {
         ...input,
         ...(removes ? { remove_targeting_flag: true } : {}),
       });
-      return;
+      return found.id;
     }
     const created = createSurvey(this.deps, this.actor, { ...input, id: parseUuid(item.id) });
     if (item.id !== undefined && created.id !== parseUuid(item.id))
       this.remarks.push(`Survey "${input.name}" has another ID here; former responses do not count for it.`);
+    return created.id;
   }
 
+  /** By name; of two with the same name the first. An import of objects creates no cohorts. */
+  private readonly cohortIds = once(
+    () =>
+      new Map(
+        readCohorts(this.t, this.projectId)
+          .toReversed()
+          .map(({ name, id }) => [name, id]),
+      ),
+  );
   private readonly ids = {
-    cohort: (name: string) => readCohorts(this.t, this.projectId).find((cohort) => cohort.name === name)?.id,
+    cohort: (name: string) => this.cohortIds().get(name),
     flag: (key: string) => findFlagByKey(this.t, this.projectId, key)?.id,
   };
 }

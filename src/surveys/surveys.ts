@@ -5,7 +5,7 @@
  * Source: contract, experiments 1.5.
  */
 
-import { and, asc, desc, eq, isNotNull, isNull } from "drizzle-orm";
+import { and, asc, count, desc, eq, isNotNull, isNull } from "drizzle-orm";
 import { changeRecorder, getCreatorId } from "../accounts/activity.ts";
 import { bumpRevision, flagRevision, type MetadataTx, type Reading } from "../accounts/db.ts";
 import { survey } from "../accounts/schema.ts";
@@ -144,7 +144,9 @@ export function createSurvey(
 ): Survey {
   const { project, now } = actor;
   return deps.metadata.change((t) => {
-    if (listSurveys(t, project.id).length >= surveysMax)
+    const ofProject = eq(survey.projectId, project.id);
+    const { rows } = t.select({ rows: count() }).from(survey).where(ofProject).get()!;
+    if (rows >= surveysMax)
       throw new InvalidFieldError(null, "invalid_input", `A project has at most ${surveysMax} surveys.`);
     const base: Survey = {
       id: newSurveyId(t, input.id),
