@@ -6,9 +6,11 @@ import { Layout, Opening } from "./components/layout.tsx";
 import { Page } from "./components/page.tsx";
 import { Empty, ErrorState, NotLoaded, OfflineBar, Rows } from "./components/states.tsx";
 import { lazyPage, type Placeholder } from "./lib/lazy-page.ts";
+import { followChanges } from "./lib/resource.ts";
 import { rootPath, to } from "./lib/router.ts";
-import { loadSession, session, sessionExpired } from "./lib/session.ts";
+import { followSession, loadSession, session, sessionExpired } from "./lib/session.ts";
 import { startPage } from "./lib/start-page.ts";
+import { onTabMessage } from "./lib/tabs.ts";
 import { messages } from "./messages/index.ts";
 // The landing page: bundled, to save a request.
 import { Flags } from "./pages/flags/flags.tsx";
@@ -183,6 +185,15 @@ export function App() {
     if (isSetup || isShared || session.value.state !== "unknown") return;
     preloadPage(path);
     void loadSession();
+  }, [isSetup, isShared]);
+  useEffect(() => {
+    if (isSetup || isShared) return;
+    const endChanges = followChanges();
+    const endSession = onTabMessage("session", () => void followSession());
+    return () => {
+      endChanges();
+      endSession();
+    };
   }, [isSetup, isShared]);
   if (isSetup) return <Setup />;
   if (isShared) return <Shared />;

@@ -3,6 +3,7 @@
 import { signal } from "@preact/signals";
 import { parseJson } from "./json.ts";
 import { csrfHeader, serverPath, sessionPath } from "./server.ts";
+import { notifyTabs } from "./tabs.ts";
 
 /** Code of a response without one. */
 const unknownCode = "error";
@@ -108,7 +109,11 @@ export async function send(path: string, options: RequestOptions = {}): Promise<
     if (!options.isProbe) contactFailed.value += 1;
     throw new ApiError(0, "unreachable", "Flagkeep could not be reached.");
   }
-  if (response.ok) return response;
+  if (response.ok) {
+    // Reads that are sent as POST can be aborted, changes cannot.
+    if (method !== "GET" && options.signal === undefined) notifyTabs("changed");
+    return response;
+  }
   const failure = await readApiError(response);
   // Retry after signing in again, so that no action or input is lost.
   if (failure.isSignedOut && path !== sessionPath && (await signInAgain.ask())) return send(path, options);

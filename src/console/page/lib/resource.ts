@@ -2,6 +2,7 @@
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { type ApiError, isAbort, toApiError } from "./api.ts";
+import { onTabMessage } from "./tabs.ts";
 
 export interface Resource<Data> {
   data: Data | undefined;
@@ -42,6 +43,42 @@ const reloads = new Set<() => void>();
 /** Reads everything on the page again, after a change that was not made on the page itself. */
 export function reloadResources(): void {
   for (const reload of reloads) reload();
+}
+
+/** Data of a page that was hidden longer than this is read again. */
+const hiddenMaxMs = 60_000;
+const changesApartMs = 200;
+
+/**
+ * Reads everything again after changes in another tab, and when a page is shown that was hidden for long; returns a
+ * function that ends this.
+ */
+export function followChanges(): () => void {
+  let isOutdated = false;
+  let hiddenAt: number | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const reloadIfShown = () => {
+    if (document.hidden || !isOutdated) return;
+    isOutdated = false;
+    reloadResources();
+  };
+  const onVisibility = () => {
+    if (document.hidden) hiddenAt = performance.now();
+    else if (hiddenAt !== undefined && performance.now() - hiddenAt > hiddenMaxMs) isOutdated = true;
+    reloadIfShown();
+  };
+  const end = onTabMessage("changed", () => {
+    isOutdated = true;
+    // Once for several changes in a row.
+    clearTimeout(timer);
+    timer = setTimeout(reloadIfShown, changesApartMs);
+  });
+  document.addEventListener("visibilitychange", onVisibility);
+  return () => {
+    end();
+    clearTimeout(timer);
+    document.removeEventListener("visibilitychange", onVisibility);
+  };
 }
 
 /** Read times of the data of each reader on the page, ms. */

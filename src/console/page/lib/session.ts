@@ -8,6 +8,7 @@ import { forgetVisits } from "./recent.ts";
 import { clearResourceCache } from "./resource.ts";
 import { sessionPath } from "./server.ts";
 import { readPreference, savePreference } from "./storage.ts";
+import { notifyTabs } from "./tabs.ts";
 import { clearUnsaved, restoreUnsaved } from "./unsaved-drafts.ts";
 
 const levels = { member: 1, admin: 8, owner: 15 } as const;
@@ -97,11 +98,10 @@ signInAgain.ask = async () => {
   return await back;
 };
 
-/** Shows only the sign-in form. */
-export function clearSession(failure?: ApiError): void {
+/** Shows only the sign-in form. Unsaved drafts stay until another user signs in. */
+export function leaveSession(failure?: ApiError): void {
   clearResourceCache();
   forgetVisits();
-  clearUnsaved();
   session.value = { state: "out", ...(failure ? { failure } : {}) };
   sessionExpired.peek()?.(false);
 }
@@ -126,7 +126,8 @@ export async function loadSession(): Promise<void> {
     ]);
     const named = new URLSearchParams(location.search).get("project") ?? readPreference("project");
     projects.value = page.results;
-    selectedProjectId.value = named === null ? undefined : Number(named);
+    // Another tab may have chosen another project since this one was opened.
+    if (selectedProjectId.peek() === undefined && named !== null) selectedProjectId.value = Number(named);
     restoreUnsaved(who.uuid);
     session.value = { state: "in", me: who, facts };
   } catch (error) {
@@ -151,13 +152,35 @@ export async function signIn(
   await loadSession();
   const now = session.peek();
   if (now.state === "out" && now.failure) throw now.failure;
+  notifyTabs("session");
   sessionExpired.peek()?.(me.peek()?.uuid === before);
   return started.failed_sign_ins ?? 0;
 }
 
 export async function signOut(failure?: ApiError): Promise<void> {
   await request(sessionPath, { method: "DELETE" }).catch(() => undefined);
-  clearSession(failure);
+  clearUnsaved();
+  leaveSession(failure);
+  notifyTabs("session");
+}
+
+/** After another tab signed in or out: asks to sign in, or continues as the user who is signed in now. */
+export async function followSession(): Promise<void> {
+  const { state } = session.peek();
+  const before = me.peek()?.uuid;
+  const found = await request<{ session: SessionFacts | null }>(sessionPath).catch(() => undefined);
+  if (found === undefined) return;
+  if (found.session === null) {
+    if (state === "in") await signInAgain.ask();
+    return;
+  }
+  const now = await request<Me>(mePath).catch(() => undefined);
+  const isSame = before !== undefined && now?.uuid === before;
+  if (!isSame) {
+    clearResourceCache();
+    await loadSession();
+  }
+  sessionExpired.peek()?.(isSame);
 }
 
 export function chooseProject(id: number): void {

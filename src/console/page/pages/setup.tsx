@@ -8,6 +8,7 @@ import { type ApiError, request, toApiError } from "../lib/api.ts";
 import type { Setup as SetupLink } from "../lib/api-types.ts";
 import { to } from "../lib/router.ts";
 import { loadSession } from "../lib/session.ts";
+import { notifyTabs } from "../lib/tabs.ts";
 import { messages } from "../messages/index.ts";
 import { Brand } from "./sign-in.tsx";
 
@@ -45,6 +46,7 @@ export function Setup() {
         body: { token, email: email.trim(), first_name: firstName, last_name: more.join(" "), password },
       });
       await loadSession();
+      notifyTabs("session");
       // The project of an invited member is already set up: home decides.
       route(to(""), true);
     } catch (error) {

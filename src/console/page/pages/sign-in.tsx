@@ -7,7 +7,7 @@ import { Icon } from "../components/icons.tsx";
 import { Button } from "../components/primitives.tsx";
 import { toast } from "../components/toast.tsx";
 import { errorMessage } from "../lib/api.ts";
-import { clearSession, session, signIn } from "../lib/session.ts";
+import { leaveSession, session, signIn } from "../lib/session.ts";
 import { messages } from "../messages/index.ts";
 
 const w = messages.signing;
@@ -30,7 +30,7 @@ export function SignIn() {
 /** Covers the page of the expired session; its content is preserved but hidden. */
 export function SignInAgain() {
   return (
-    <Dialog title={w.signIn} size="alone" onClose={() => clearSession()}>
+    <Dialog title={w.signIn} size="alone" onClose={() => leaveSession()}>
       <p>{w.again}</p>
       <SignInForm />
     </Dialog>
