@@ -19,13 +19,17 @@ import { join } from "node:path";
 import { controlSocketName } from "../../src/rpc/control.ts";
 import { RpcServer } from "../../src/rpc/server.ts";
 import { flagkeep, initializedDirectory, ServerProcess, until } from "../support/server.ts";
+import { startWithinDay } from "../support/times.ts";
 
 const instant = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z$/);
 const count = expect.any(Number);
 let running: ServerProcess;
+/** The day of the events. */
+let day: string;
 const stopped: string[] = [];
 beforeAll(async () => {
   running = await ServerProcess.start();
+  day = await startWithinDay();
   await running.batch([
     ...Array.from({ length: 5 }, (_, n) => ({ event: "seen", distinct_id: `person-${n}` })),
     { event: "x".repeat(5), distinct_id: "y", uuid: "none" },
@@ -177,10 +181,9 @@ describe("status", () => {
 });
 
 test("usage counts days and sums", async () => {
-  const today = new Date().toISOString().slice(0, 10);
   const counts = { identified: 6, anonymous: 0, historical: 1, duplicates: 0, dropped: 0, billable: 6 };
   expect((await json(running.dataDir, "usage")).value).toEqual({
-    results: [{ project_id: 1, date: today, ...counts }],
+    results: [{ project_id: 1, date: day, ...counts }],
     totals: counts,
   } as never);
   const none = { identified: 0, anonymous: 0, historical: 0, duplicates: 0, dropped: 0, billable: 0 };

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { paths } from "../../src/paths.ts";
 import { TestCluster, testWithCluster } from "../support/cluster.ts";
 import { flagkeep, type ServerProcess, temporaryFolder, until } from "../support/server.ts";
+import { expectWithin } from "../support/times.ts";
 
 const test = testWithCluster("persons as rows");
 const args = ["--cluster-persons", "rows"];
@@ -173,9 +174,10 @@ test("cached persons are used while PostgreSQL is unavailable, and flags without
   const before = await cacheMetrics(node);
   await cluster.postgres.kill();
   expect(await isOn(node, "ann")).toBe(true);
-  const startedAt = performance.now();
-  const answer = await node.post("/flags/?v=2", { api_key: node.token, distinct_id: "kim" });
-  expect(performance.now() - startedAt).toBeLessThan(2_000);
+  let answer = new Response();
+  await expectWithin(2_000, async () => {
+    answer = await node.post("/flags/?v=2", { api_key: node.token, distinct_id: "kim" });
+  });
   const body = (await answer.json()) as {
     flags: Record<string, object>;
     errorsWhileComputingFlags: boolean;

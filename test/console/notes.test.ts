@@ -21,10 +21,12 @@ describe.skipIf(chromiumPath === undefined)("notes on charts", () => {
     await post("insights", { name: "Views", query, dashboards: [id] });
     const { page, context, errors } = await owner.open();
     await page.goto(`/console/dashboards/${id}`);
+    const getToday = () => new Date().toISOString().slice(0, 10);
+    const before = getToday();
     await page.getByRole("button", { name: "Add note" }).click();
     const form = page.getByRole("dialog", { name: "Add note" });
     await form.getByLabel("Note").fill("New checkout");
-    expect(await form.getByLabel("Day").inputValue()).toBe(new Date().toISOString().slice(0, 10));
+    expect([before, getToday()]).toContain(await form.getByLabel("Day").inputValue());
     expect(await axeFindings(page)).toEqual([]);
     await form.getByRole("button", { name: "Add note" }).click();
     const mark = page.getByRole("button", { name: /^1 note on / });

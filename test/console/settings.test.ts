@@ -113,8 +113,9 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
     await form.getByLabel("Label").fill("importer");
     await form.getByRole("group", { name: "event", exact: true }).getByText("Write").click();
     expect(await form.getByLabel("Access").inputValue()).toBe("custom");
-    // To the end of the day that is named.
-    await form.getByLabel("Expires").fill(new Date().toISOString().slice(0, 10));
+    // To the end of the day that is named, which cannot be over before the key is used.
+    const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
+    await form.getByLabel("Expires").fill(tomorrow);
     await form.getByRole("button", { name: "Create key" }).click();
     const shown = page.getByRole("dialog", { name: "Copy your key" });
     const value = (await shown.locator("code").textContent()) ?? "";
@@ -123,7 +124,7 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
     expect(await (await owner.server.api(own, { key: value })).json()).toMatchObject({
       label: "importer",
       scopes: ["feature_flag:read", "feature_flag:write", "cohort:read", "event:read", "event:write"],
-      expires_at: `${new Date().toISOString().slice(0, 10)}T23:59:59.000000Z`,
+      expires_at: `${tomorrow}T23:59:59.000000Z`,
     });
 
     const line = page.getByRole("listitem").filter({ hasText: "importer" });

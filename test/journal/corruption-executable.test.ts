@@ -5,7 +5,7 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync 
 import { join } from "node:path";
 import { openPersons } from "../../src/persons/open.ts";
 import { writeSegment } from "../support/segments.ts";
-import { flagkeep, initializedDirectory, ServerProcess } from "../support/server.ts";
+import { flagkeep, initializedDirectory, ServerProcess, until } from "../support/server.ts";
 
 test("the server starts, loads the rest, reports file and range, and doctor suggests a fix", async () => {
   const directory = await initializedDirectory();
@@ -48,8 +48,9 @@ test("the server starts, loads the rest, reports file and range, and doctor sugg
   );
   expect((await server.capture({ event: "later", distinct_id: "a" })).status).toBe(200);
   await server.eventsWhenStored(26);
-  const said = server.logs.filter(({ level }) => level === "error");
-  expect(said).toMatchObject([{ code: "segment_damaged", msg: expect.stringContaining("16 to 20") }]);
+  const getErrors = () => server.logs.filter(({ level }) => level === "error");
+  await until(() => getErrors().length > 0, "it is logged");
+  expect(getErrors()).toMatchObject([{ code: "segment_damaged", msg: expect.stringContaining("16 to 20") }]);
   const skipped = "Corrupt realtime journal entries between 16 and 20 were skipped";
   expect(await server.stop()).toBe(0);
   expect(readdirSync(join(journal, "quarantine"))).toEqual([

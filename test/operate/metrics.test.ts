@@ -29,8 +29,11 @@ test("events, the engine and backups can be watched", async () => {
   const event = { event: "hello", distinct_id: "ann", uuid };
   await server.batch([event, event, { event: "hello", distinct_id: "bob" }]);
   await server.eventsWhenStored(2);
-  const before = await figures(server);
-  expect(before.get('flagkeep_events_stored_total{lane="realtime"}')).toBe(2);
+  // The engine reports its counts after the events are readable.
+  const before = await until(async () => {
+    const now = await figures(server);
+    return now.get('flagkeep_events_stored_total{lane="realtime"}') === 2 && now;
+  }, "the stored events are counted");
   expect(before.get('flagkeep_events_duplicate_total{lane="realtime"}')).toBe(1);
   expect(before.get('flagkeep_journal_acknowledged_entries{lane="realtime"}')).toBe(3);
   expect(before.get("flagkeep_engine_up")).toBe(1);

@@ -302,9 +302,12 @@ describe("where changes have to be agreed to", () => {
 test("the started executable makes a scheduled change", async () => {
   await using server = await ServerProcess.start();
   const { id } = await (await server.api(flagsPath, { method: "POST", body: { key: "soon" } })).json();
-  const scheduled_at = new Date(Date.now() + 500).toISOString();
-  const body = { record_id: id, payload: { operation: "update_status", value: false }, scheduled_at };
-  expect((await server.api(scheduled, { method: "POST", body })).status).toBe(201);
+  // A time that has passed when the request arrives is rejected.
+  await until(async () => {
+    const scheduled_at = new Date(Date.now() + 500).toISOString();
+    const body = { record_id: id, payload: { operation: "update_status", value: false }, scheduled_at };
+    return (await server.api(scheduled, { method: "POST", body })).status === 201;
+  }, "the change is scheduled");
   await until(
     async () => (await (await server.api(`${flagsPath}${id}/`)).json()).active === false,
     "it is made",

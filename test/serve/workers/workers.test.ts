@@ -5,6 +5,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { getChildren } from "../../support/processes.ts";
 import { flagkeep, ServerProcess, until } from "../../support/server.ts";
+import { expectWithin } from "../../support/times.ts";
 
 interface Worker {
   pid: number | null;
@@ -261,11 +262,15 @@ describe("faults", () => {
 
   test("a worker that hangs is replaced within 5 s", async () => {
     await using server = await start();
-    const [hung] = await getWorkers(server);
-    process.kill(hung!.pid!, "SIGSTOP");
-    const at = performance.now();
-    await until(() => !existsSync(`/proc/${hung!.pid}`), "it is killed", 15_000);
-    expect(performance.now() - at).toBeLessThan(5_500);
+    await expectWithin(5_500, async (restartClock) => {
+      const [hung] = await until(async () => {
+        const workers = await getWorkers(server);
+        return workers[0]!.up && workers;
+      }, "it is up");
+      process.kill(hung!.pid!, "SIGSTOP");
+      restartClock();
+      await until(() => !existsSync(`/proc/${hung!.pid}`), "it is killed", 15_000);
+    });
     await until(async () => (await getWorkers(server))[0]!.up, "it is replaced");
     const answers = await Promise.all(
       Array.from({ length: 30 }, () => fetch(`${server.url}/_liveness`, alone).then(({ status }) => status)),
