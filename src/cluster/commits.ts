@@ -188,12 +188,14 @@ export async function markMirrored(postgres: Postgres, revision: number): Promis
   );
 }
 
-/** Compacts commits into single rows, in batches. */
-export async function compactCommits(postgres: Postgres, store: StoreName): Promise<void> {
+/** Compacts commits into single rows, in batches. @param waits for a process that is compacting; default: skips it */
+export async function compactCommits(postgres: Postgres, store: StoreName, waits = false): Promise<void> {
+  const lock = `flagkeep fold ${store}`;
   for (let isMore = true; isMore; ) {
     isMore = await postgres.transaction(async (t) => {
-      const [lock] = await t`SELECT pg_try_advisory_xact_lock(hashtext(${`flagkeep fold ${store}`})) AS mine`;
-      if (!lock!.mine) return false;
+      if (waits) await t`SELECT pg_advisory_xact_lock(hashtext(${lock}))`;
+      const [own] = await t`SELECT pg_try_advisory_xact_lock(hashtext(${lock})) AS held`;
+      if (!own!.held) return false;
       const [progress] = await t`SELECT folded, mirrored FROM flagkeep.store WHERE name = ${store}`;
       const until = store === "people" ? Number(progress!.mirrored) : Number.POSITIVE_INFINITY;
       const newest = new Map<string, SharedRow & { revision: number }>();

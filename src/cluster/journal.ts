@@ -10,6 +10,8 @@ import type { Admission, JournalPort } from "../journal/journal.ts";
 import { JournalUnavailableError } from "../journal/lane-writer.ts";
 import { type Lane, lanes } from "../journal/segment.ts";
 import { type Postgres, PostgresUnreachableError } from "./connection.ts";
+import { returnedName } from "./layout.ts";
+import { assertNodeMayWrite } from "./write-check.ts";
 
 export interface PostgresJournalOptions {
   /** Identifies this node in the journal. */
@@ -252,12 +254,14 @@ class BlockWriter {
     const { node } = this.options;
     this.block ??= await this.lastBlock(timeoutMs);
     const block = this.block + 1;
+    // No node would load entries that are stored after the data was migrated back.
     // This node's row is updated first: a retry waits for the first attempt's lock, then matches no row.
     const [stored] = await this.postgres.run(
       (sql) => sql`
         WITH mine AS (
           UPDATE flagkeep.front_block SET block = ${block}, last_seq = flagkeep.take_numbers(${count}) + ${count} - 1
-          WHERE front = ${node} AND lane = ${lane} AND block = ${block - 1} RETURNING last_seq
+          WHERE front = ${node} AND lane = ${lane} AND block = ${block - 1}
+            AND NOT EXISTS (SELECT 1 FROM flagkeep.secret WHERE name = ${returnedName}) RETURNING last_seq
         )
         INSERT INTO flagkeep.journal (lane, first_seq, entries, size, body)
         SELECT ${lane}, last_seq - ${count} + 1, ${count}, ${size}, ${body as Buffer} FROM mine RETURNING first_seq`,
@@ -270,7 +274,10 @@ class BlockWriter {
       (sql) => sql`SELECT block, last_seq FROM flagkeep.front_block WHERE front = ${node} AND lane = ${lane}`,
       timeoutMs,
     );
-    if (Number(known?.block) !== block) throw new Error(`Block ${block} cannot follow ${known?.block}.`);
+    if (Number(known?.block) !== block) {
+      await this.postgres.run((sql) => assertNodeMayWrite(sql), timeoutMs);
+      throw new Error(`Block ${block} cannot follow ${known?.block}.`);
+    }
     return Number(known!.last_seq) - count + 1;
   }
 

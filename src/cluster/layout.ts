@@ -1,7 +1,7 @@
 /** Where a cluster stores persons, in a replica on every node or as rows in PostgreSQL alone, and which engines load events. */
 
 import type { Sql } from "postgres";
-import { OperatorActionError } from "../lib/errors.ts";
+import { AppError, OperatorActionError } from "../lib/errors.ts";
 import type { Postgres, Transaction } from "./connection.ts";
 
 export type PersonsLayout = "replica" | "rows";
@@ -44,6 +44,15 @@ class PersonsLayoutError extends OperatorActionError {
   }
 }
 
+/** Persons were converted to the other layout while a process was starting or suspended. */
+export class PersonsConvertedError extends OperatorActionError {
+  readonly code = "persons_converted";
+  override readonly hint = "Start the node again.";
+  constructor(found: PersonsLayout) {
+    super(`The cluster stores persons as "${found}" since a conversion that this node has missed.`);
+  }
+}
+
 /** A conversion of persons between both layouts has not finished. */
 export class ConversionPendingError extends OperatorActionError {
   readonly code = "persons_conversion";
@@ -51,6 +60,17 @@ export class ConversionPendingError extends OperatorActionError {
   constructor(to: PersonsLayout) {
     super(`The conversion of persons to "${to}" has not finished.`);
     this.hint = `Run \`flagkeep cluster convert-persons --to ${to}\` again; it continues where it was.`;
+  }
+}
+
+/** PostgreSQL contains other data or an unfinished migration, or is not in a state to migrate from. */
+export class ClusterMigrationError extends AppError {
+  readonly code = "take_over_refused";
+  constructor(
+    message: string,
+    override readonly hint: string,
+  ) {
+    super(message);
   }
 }
 
@@ -64,15 +84,14 @@ export interface Conversion {
   position: { table: string; key: string[] } | null;
 }
 
-/** The record in `flagkeep.secret`. */
-export const conversionName = "persons conversion";
-
-export async function readConversion(postgres: Postgres): Promise<Conversion | undefined> {
-  const [row] = await postgres.run(
-    (sql) => sql`SELECT value FROM flagkeep.secret WHERE name = ${conversionName}`,
-  );
-  return row && JSON.parse(row.value);
-}
+/** Records in `flagkeep.secret`: of a conversion of persons, */
+const conversionName = "persons conversion";
+/** of an unfinished migration of a data directory, */
+export const migrationName = "take-over";
+/** and of a data directory that the data was migrated back to. */
+export const returnedName = "brought back";
+/** With one of them, no node starts or writes to the shared stores, and no engine loads. */
+export const stopRecords: readonly string[] = [conversionName, migrationName, returnedName];
 
 /** @param conversion undefined: it has finished */
 export async function recordConversion(
@@ -85,10 +104,27 @@ export async function recordConversion(
       ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
 }
 
-/** @throws {ConversionPendingError} */
-export async function assertNoConversion(postgres: Postgres): Promise<void> {
-  const conversion = await readConversion(postgres);
-  if (conversion !== undefined) throw new ConversionPendingError(conversion.to);
+export interface NodeState {
+  persons: PersonsLayout;
+  conversion: Conversion | undefined;
+  isMigrating: boolean;
+  /** The data directory that the data was migrated back to, and when. */
+  returnedTo: string | undefined;
+}
+
+/** What decides whether nodes may start and write, in one statement. */
+export async function readNodeState(sql: Sql | Transaction): Promise<NodeState> {
+  const [row] = await sql`SELECT persons, (
+      SELECT json_object_agg(name, value) FROM flagkeep.secret WHERE name = ANY(${stopRecords}::text[])
+    ) AS records FROM flagkeep.layout`;
+  const records: Partial<Record<string, string>> = row!.records ?? {};
+  const conversion = records[conversionName];
+  return {
+    persons: row!.persons,
+    conversion: conversion === undefined ? undefined : JSON.parse(conversion),
+    isMigrating: records[migrationName] !== undefined,
+    returnedTo: records[returnedName],
+  };
 }
 
 /** @throws {PostgresUnreachableError} */

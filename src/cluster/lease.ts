@@ -7,7 +7,7 @@
 import type { Sql } from "postgres";
 import { AppError } from "../lib/errors.ts";
 import type { Postgres, Transaction } from "./connection.ts";
-import { conversionName } from "./layout.ts";
+import { stopRecords } from "./layout.ts";
 
 /** What an engine must hold for its commits to count. */
 export interface CommitFence {
@@ -59,8 +59,8 @@ export function leaseEnd({ renewedAt }: Pick<Lease, "renewedAt">): number {
 }
 
 /**
- * Acquires the lease if it is released, or held by an earlier engine of this node, loading is not paused, and persons
- * are not being converted.
+ * Acquires the lease if it is released, or held by an earlier engine of this node, loading is not paused, and no record
+ * stops the nodes.
  * @throws {PostgresUnreachableError}
  */
 export async function acquireLease(
@@ -68,14 +68,14 @@ export async function acquireLease(
   { node, holder }: Pick<Lease, "node" | "holder">,
 ): Promise<Lease | undefined> {
   const renewedAt = readClocks();
-  // The subqueries read the state before the statement has waited for the row, and a conversion that is recorded
-  // meanwhile changes the epoch.
+  // The subqueries read the state before the statement has waited for the row, and a record that is written meanwhile
+  // changes the epoch.
   const [row] = await postgres.run(
     (sql) => sql`UPDATE flagkeep.lease
       SET epoch = epoch + 1, beat = beat + 1, beat_at = clock_timestamp(), front = ${node}, holder = ${holder}
       WHERE (holder IS NULL OR front = ${node}) AND paused_until < clock_timestamp()
         AND epoch = (SELECT epoch FROM flagkeep.lease)
-        AND NOT EXISTS (SELECT 1 FROM flagkeep.secret WHERE name = ${conversionName})
+        AND NOT EXISTS (SELECT 1 FROM flagkeep.secret WHERE name = ANY(${stopRecords}::text[]))
       RETURNING epoch`,
   );
   if (row === undefined) return undefined;
@@ -128,18 +128,20 @@ export interface SeenLease {
   epoch: string;
   beat: string;
   isHeld: boolean;
-  /** No engine acquires it: loading is paused, or persons are being converted. */
+  /** No engine acquires it: loading is paused, or persons are being converted or the data migrated. */
   isPaused: boolean;
 }
 
 /** @throws {PostgresUnreachableError} */
 export async function readLease(postgres: Postgres): Promise<SeenLease> {
-  const [row] = await postgres.run(
-    (sql) => sql`SELECT epoch::text, beat::text, holder IS NOT NULL AS held,
-        paused_until > clock_timestamp()
-          OR EXISTS (SELECT 1 FROM flagkeep.secret WHERE name = ${conversionName}) AS paused
-      FROM flagkeep.lease`,
-  );
+  return await postgres.run((sql) => selectLease(sql));
+}
+
+export async function selectLease(sql: Sql | Transaction): Promise<SeenLease> {
+  const [row] = await sql`SELECT epoch::text, beat::text, holder IS NOT NULL AS held,
+      paused_until > clock_timestamp()
+        OR EXISTS (SELECT 1 FROM flagkeep.secret WHERE name = ANY(${stopRecords}::text[])) AS paused
+    FROM flagkeep.lease`;
   return { epoch: row!.epoch, beat: row!.beat, isHeld: row!.held, isPaused: row!.paused };
 }
 

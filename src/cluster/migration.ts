@@ -5,28 +5,20 @@
 
 import type { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
+import type { Sql } from "postgres";
 import { type Lane, lanes } from "../journal/segment.ts";
 import { AppError } from "../lib/errors.ts";
 import { openSqlite } from "../lib/sqlite.ts";
 import { ChangeCapture, type SharedRow } from "./change-capture.ts";
 import { isRowStored, writeRows } from "./commits.ts";
-import type { Postgres } from "./connection.ts";
-import { assertNoConversion } from "./layout.ts";
+import type { Postgres, Transaction } from "./connection.ts";
+import { ClusterMigrationError, migrationName, readNodeState, returnedName } from "./layout.ts";
+import { fenceLease } from "./lease.ts";
 import { nodeTimeoutMs } from "./nodes.ts";
 import { ReplicaFile } from "./replica-file.ts";
 import { addRowHashes, noRows, rowHash, rowHashSql } from "./row-hashes.ts";
 import type { ReplicatedStore } from "./store-replica.ts";
-
-/** PostgreSQL contains other data or an unfinished migration, or is not in a state to migrate from. */
-export class ClusterMigrationError extends AppError {
-  readonly code = "take_over_refused";
-  constructor(
-    message: string,
-    override readonly hint: string,
-  ) {
-    super(message);
-  }
-}
+import { assertNothingPending, lockStores } from "./write-check.ts";
 
 /** Rows in PostgreSQL differ from the file. */
 class ClusterMigrationMismatchError extends AppError {
@@ -37,14 +29,8 @@ class ClusterMigrationMismatchError extends AppError {
 
 /** Rows per commit: a person can have 0.5 MB. */
 const rowsAtOnce = 500;
-const mark = "take-over";
 const commitMs = 60_000;
 const compareMs = 3_600_000;
-/**
- * Key of the record that the data was migrated back to a directory, which continues the numbering in the same
- * ClickHouse.
- */
-const broughtBack = "brought back";
 
 /**
  * Starts or resumes a migration. @param id identifies the migration, constant across attempts
@@ -61,12 +47,14 @@ export async function startMigration(postgres: Postgres, id: string): Promise<vo
       "The schema `flagkeep` in PostgreSQL contains the data of another Flagkeep.",
       "Use an empty database, or drop the schema.",
     );
-  await postgres.run((sql) => sql`INSERT INTO flagkeep.secret VALUES (${mark}, ${id})`);
+  await postgres.run((sql) => sql`INSERT INTO flagkeep.secret VALUES (${migrationName}, ${id})`);
 }
 
 /** @returns the ID of the unfinished migration */
 async function pendingMigration(postgres: Postgres): Promise<string | undefined> {
-  const [row] = await postgres.run((sql) => sql`SELECT value FROM flagkeep.secret WHERE name = ${mark}`);
+  const [row] = await postgres.run(
+    (sql) => sql`SELECT value FROM flagkeep.secret WHERE name = ${migrationName}`,
+  );
   return row?.value;
 }
 
@@ -148,7 +136,7 @@ export async function finishMigration(
       (SELECT max(last_seq) / 1024 + 1 FROM flagkeep.lane)))`;
     for (const [name, value] of Object.entries(secrets))
       await t`INSERT INTO flagkeep.secret VALUES (${name}, ${value}) ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
-    await t`DELETE FROM flagkeep.secret WHERE name = ${mark}`;
+    await t`DELETE FROM flagkeep.secret WHERE name = ${migrationName}`;
   });
 }
 
@@ -168,61 +156,36 @@ export function finishCopy(client: Database): void {
 }
 
 /**
- * Records that the data was migrated back to a data directory: a node started afterwards would assign the same numbers
- * to other events.
- * @throws {ClusterMigrationError} a node started meanwhile and changed data
+ * Records that the data was migrated back to a data directory, which continues the numbering in the same ClickHouse: a
+ * node would assign the same numbers to other events.
+ * @param assertUnchanged fails if nodes have changed what was copied
+ * @throws {ClusterMigrationError} a node is running @throws errors of `assertUnchanged`
  */
-export async function markReturned(postgres: Postgres, dataDir: string): Promise<void> {
-  await postgres.run(
-    (
-      sql,
-    ) => sql`INSERT INTO flagkeep.secret VALUES (${broughtBack}, ${`${dataDir}, ${new Date().toISOString()}`})
-      ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
-  );
-  try {
-    await assertIdle(postgres);
-  } catch (error) {
-    await postgres.run((sql) => sql`DELETE FROM flagkeep.secret WHERE name = ${broughtBack}`);
-    throw error;
-  }
+export async function markReturned(
+  postgres: Postgres,
+  dataDir: string,
+  assertUnchanged: (t: Transaction) => Promise<void>,
+): Promise<void> {
+  await postgres.transaction(async (t) => {
+    // Writes in progress end before; later ones find the record.
+    await lockStores(t);
+    await t`LOCK TABLE flagkeep.journal IN SHARE MODE`;
+    await assertIdle(t);
+    await assertUnchanged(t);
+    await t`INSERT INTO flagkeep.secret VALUES (${returnedName}, ${`${dataDir}, ${new Date().toISOString()}`})
+      ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
+    await fenceLease(t);
+  }, commitMs);
 }
 
 /**
- * @throws {ClusterMigrationError} the data was migrated back to a data directory, or a migration is in progress
- * @throws {ConversionPendingError}
+ * @throws {ClusterMigrationError} PostgreSQL has no data, a node is running, a migration has not finished, or the journal
+ * has entries that are not loaded @throws {ConversionPendingError}
  */
-export async function assertNodesMayStart(postgres: Postgres): Promise<void> {
-  await assertNoConversion(postgres);
-  await assertNoMigration(postgres);
-  const [row] = await postgres.run(
-    (sql) => sql`SELECT value FROM flagkeep.secret WHERE name = ${broughtBack}`,
-  );
-  if (row !== undefined)
-    throw new ClusterMigrationError(
-      `The data in PostgreSQL was migrated to the data directory ${row.value}. Both would load into the same ClickHouse.`,
-      `Use that directory. If it was never used: DELETE FROM flagkeep.secret WHERE name = '${broughtBack}'.`,
-    );
-}
-
-/** @throws {ClusterMigrationError} a migration is in progress or was interrupted */
-export async function assertNoMigration(postgres: Postgres): Promise<void> {
-  if ((await pendingMigration(postgres)) === undefined) return;
-  throw new ClusterMigrationError(
-    "The migration of a data directory to PostgreSQL has not finished.",
-    "Wait for it, or run `flagkeep migrate-to-cluster` with that data directory again; it continues where it was.",
-  );
-}
-
-/**
- * @throws {ClusterMigrationError} PostgreSQL has no data, a node is running, or the journal has entries that are not
- * loaded @throws {ConversionPendingError}
- */
-export async function assertIdle(postgres: Postgres): Promise<void> {
-  await assertNoConversion(postgres);
-  await assertNodesStopped(postgres);
-  const [row] = await postgres.run(
-    (sql) => sql`SELECT coalesce(sum(entries), 0)::float8 AS entries FROM flagkeep.journal`,
-  );
+export async function assertIdle(sql: Sql | Transaction): Promise<void> {
+  assertNothingPending(await readNodeState(sql));
+  await assertNodesStopped(sql);
+  const [row] = await sql`SELECT coalesce(sum(entries), 0)::float8 AS entries FROM flagkeep.journal`;
   if (row!.entries > 0)
     throw new ClusterMigrationError(
       `The journal in PostgreSQL has ${row!.entries} entries that are not loaded.`,
@@ -231,15 +194,12 @@ export async function assertIdle(postgres: Postgres): Promise<void> {
 }
 
 /** @throws {ClusterMigrationError} PostgreSQL has no data, or a node is running */
-export async function assertNodesStopped(postgres: Postgres): Promise<void> {
-  const [row] = await postgres.run(
-    (
-      sql,
-    ) => sql`SELECT (SELECT holder IS NOT NULL AND beat_at > clock_timestamp() - ${nodeTimeoutMs} * interval '1 millisecond'
-          FROM flagkeep.lease)
-        OR EXISTS (SELECT 1 FROM flagkeep.front WHERE seen_at > clock_timestamp() - ${nodeTimeoutMs} * interval '1 millisecond') AS held,
-      EXISTS (SELECT 1 FROM flagkeep.store WHERE name = 'metadata' AND revision > 0) AS whole`,
-  );
+export async function assertNodesStopped(sql: Sql | Transaction): Promise<void> {
+  const [row] =
+    await sql`SELECT (SELECT holder IS NOT NULL AND beat_at > clock_timestamp() - ${nodeTimeoutMs} * interval '1 millisecond'
+        FROM flagkeep.lease)
+      OR EXISTS (SELECT 1 FROM flagkeep.front WHERE seen_at > clock_timestamp() - ${nodeTimeoutMs} * interval '1 millisecond') AS held,
+    EXISTS (SELECT 1 FROM flagkeep.store WHERE name = 'metadata' AND revision > 0) AS whole`;
   if (!row!.whole)
     throw new ClusterMigrationError("PostgreSQL contains no Flagkeep data.", "Name the right database.");
   if (row!.held)

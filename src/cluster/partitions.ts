@@ -6,7 +6,14 @@
 
 import { type Lane, lanes } from "../journal/segment.ts";
 import { ChangeInProgressError, lockingIdleMsMax, type Postgres, type Transaction } from "./connection.ts";
-import { type ClockReading, type CommitFence, expiredMs, LeaseLostError, readClocks } from "./lease.ts";
+import {
+  type ClockReading,
+  type CommitFence,
+  expiredMs,
+  LeaseLostError,
+  readClocks,
+  selectLease,
+} from "./lease.ts";
 
 export const partitionCount = 64;
 /** A partition that was moved stays for this long, unless its engine ends. */
@@ -117,8 +124,8 @@ export async function readPartitions(postgres: Postgres): Promise<PartitionState
       SELECT id, holder, wanted,
         moved_at < clock_timestamp() - ${settledSeconds} * interval '1 second' AS "isSettled"
       FROM flagkeep.partition ORDER BY id`;
-    const [lease] = await sql`SELECT paused_until > clock_timestamp() AS paused FROM flagkeep.lease`;
-    return { loaders: [...loaders], partitions: [...partitions], isPaused: lease!.paused };
+    const { isPaused } = await selectLease(sql);
+    return { loaders: [...loaders], partitions: [...partitions], isPaused };
   });
 }
 
@@ -161,8 +168,8 @@ export async function acquirePartitions(
 ): Promise<PartitionPosition[]> {
   return await lockingTransaction(postgres, async (t) => {
     // A pause that starts now waits for this transaction.
-    const [pause] = await t`SELECT paused_until > clock_timestamp() AS paused FROM flagkeep.lease FOR SHARE`;
-    if (pause!.paused) return [];
+    await t`SELECT 1 FROM flagkeep.lease FOR SHARE`;
+    if ((await selectLease(t)).isPaused) return [];
     await lease.assertHeld(t);
     const rows = await t<PositionRow[]>`
       UPDATE flagkeep.partition SET holder = ${lease.id}, wanted = NULL, epoch = epoch + 1, moved_at = clock_timestamp()

@@ -10,6 +10,7 @@ import { OperatorActionError } from "../lib/errors.ts";
 import { type Migration, migrate, NewerDataVersionError, openSqlite } from "../lib/sqlite.ts";
 import { compactCommits, pruneOld, type StoreName, sendCommit } from "./commits.ts";
 import { ChangeInProgressError, lockingIdleMsMax, type Postgres, type Transaction } from "./connection.ts";
+import type { PersonsLayout } from "./layout.ts";
 import type { CommitFence } from "./lease.ts";
 import { deleteSqlite, ReplicaFile } from "./replica-file.ts";
 import { markAsReplica } from "./replica-marker.ts";
@@ -20,6 +21,7 @@ import {
   type ReplicaCallbacks,
   ReplicaReader,
 } from "./replica-reader.ts";
+import { assertNodeMayWrite } from "./write-check.ts";
 
 /** Timeout of a commit, including its lock. */
 const commitMs = 60_000;
@@ -45,6 +47,11 @@ export interface ReplicatedStore {
   readonly migrations: readonly Migration[];
 }
 
+export interface ReplicaOptions extends ReplicaCallbacks {
+  /** The layout that the process was started with: changes are rejected once it is another one. Default: any. */
+  persons?: PersonsLayout;
+}
+
 export class StoreReplica {
   private readonly turn = new Semaphore({ total: 1, perKey: 1, waiting: waitingMax });
   private readonly file: ReplicaFile;
@@ -60,10 +67,10 @@ export class StoreReplica {
     client: Database,
     private readonly store: ReplicatedStore,
     private readonly postgres: Postgres,
-    private readonly callbacks: ReplicaCallbacks,
+    private readonly options: ReplicaOptions,
   ) {
     this.file = new ReplicaFile(client);
-    this.reader = new ReplicaReader(this.file, store, postgres, callbacks);
+    this.reader = new ReplicaReader(this.file, store, postgres, options);
   }
 
   /**
@@ -76,7 +83,7 @@ export class StoreReplica {
     path: string,
     store: ReplicatedStore,
     postgres: Postgres,
-    hooks: Pick<ReplicaCallbacks, "onCopying"> = {},
+    options: Pick<ReplicaOptions, "onCopying"> = {},
   ): Promise<void> {
     const { name, migrations } = store;
     const newest = migrations.length;
@@ -89,7 +96,7 @@ export class StoreReplica {
     // Rows of an older schema are applied as they are; `upgrade` migrates them with the tables.
     const client = openReplica(path, store, there);
     try {
-      const copy = StoreReplica.attach(client, store, postgres, hooks);
+      const copy = StoreReplica.attach(client, store, postgres, options);
       await copy.catchUp();
       if (there < newest) await copy.upgrade(there);
     } finally {
@@ -102,9 +109,9 @@ export class StoreReplica {
     client: Database,
     store: ReplicatedStore,
     postgres: Postgres,
-    callbacks: ReplicaCallbacks = {},
+    options: ReplicaOptions = {},
   ): StoreReplica {
-    return new StoreReplica(client, store, postgres, callbacks);
+    return new StoreReplica(client, store, postgres, options);
   }
 
   /** The progress of copying a store that was restored to an earlier state: the rows here are those of before. */
@@ -163,7 +170,7 @@ export class StoreReplica {
    * @param idleMs how long a node that hangs within the change blocks the others
    * @throws {ChangeInProgressError} nothing was changed: another node's change did not end in time
    * @throws {PostgresUnreachableError} nothing was changed, or the result is unknown; the replica is reconciled later
-   * @throws {LeaseLostError} @throws errors of `run`, after committing what it changed
+   * @throws {LeaseLostError} @throws errors of `assertNodeMayWrite`, and of `run` after committing what it changed
    * @throws {HistoryMismatchError} with a lease: what was read before belongs to another history
    */
   async change<Result>(
@@ -206,7 +213,7 @@ export class StoreReplica {
   /** @param rowsAtOnce rows per commit; readers may see the first commits without the later ones */
   private async tryChange<Result>(
     run: (t: Transaction, now: Date) => Result | Promise<Result>,
-    { lease, end, idleMs, isAtomic = false, prepare }: ChangeLimits,
+    { lease, end, idleMs, isAtomic = false, isUpgrade = false, prepare }: ChangeLimits,
     rowsAtOnce = Number.MAX_SAFE_INTEGER,
   ): Promise<Result> {
     const leave = await this.ownTurn(end, run);
@@ -216,7 +223,9 @@ export class StoreReplica {
       const work = async (t: Transaction, extend: () => void) => {
         await prepare?.(t);
         const now = await this.lockStore(t, leftUntil(end));
-        await lease?.assertHeld(t);
+        // A statement of its own: it reads what was committed before the lock was acquired.
+        const allowed = isUpgrade ? undefined : assertNodeMayWrite(t, this.options.persons);
+        await Promise.all([lease?.assertHeld(t), allowed]);
         // The lease holder's uncommitted rows are newer than those in PostgreSQL.
         const preserved = lease !== undefined ? "all" : this.isAmbiguous ? "none" : "others";
         const newest = await this.reader.migrate(t, preserved);
@@ -318,7 +327,7 @@ export class StoreReplica {
         try {
           const onCopying = (progress: CopyProgress) => {
             this.replacing = progress;
-            this.callbacks.onCopying?.(progress);
+            this.options.onCopying?.(progress);
           };
           await StoreReplica.attach(fresh, this.store, this.postgres, { onCopying }).readNewer();
           break;
@@ -335,7 +344,7 @@ export class StoreReplica {
     } finally {
       this.replacing = undefined;
     }
-    this.callbacks.onApplied?.(true);
+    this.options.onApplied?.(true);
   }
 
   /** Migrates the tables here and in PostgreSQL; only the first node does the latter. */
@@ -351,7 +360,7 @@ export class StoreReplica {
       return true;
     };
     // All rows are migrated between two statements.
-    const limits = { lease: undefined, end: performance.now() + commitMs, idleMs: commitMs };
+    const limits = { lease: undefined, end: performance.now() + commitMs, idleMs: commitMs, isUpgrade: true };
     if (await this.tryChange(work, limits, migratedRowsAtOnce)) return;
     migrate(this.file.client, `${name} store`, migrations);
     this.file.reloadSchema();
@@ -374,6 +383,8 @@ interface ChangeLimits {
   idleMs: number;
   /** Whether an error of the change rolls everything back. */
   isAtomic?: boolean;
+  /** Part of a migration of a data directory or a conversion of persons, or of a node's start. */
+  isUpgrade?: boolean;
   /** Runs first, before other nodes have to wait. */
   prepare?: ((t: Transaction) => Promise<void>) | undefined;
 }

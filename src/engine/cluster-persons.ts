@@ -104,13 +104,14 @@ export class ClusterPersons {
     const postgres = new Postgres(address, { connections, name: "engine" }, (reason) =>
       callbacks.onUnavailable(reason),
     );
+    const layout = await postgres.untilDone(() => readLayout(postgres));
     const replica = StoreReplica.attach(people.$client, personStore, postgres, {
       onApplied: () => callbacks.onAcquired(),
+      persons: layout.persons,
     });
     const holder = crypto.randomUUID();
     const lease = await postgres.untilDone(() => acquireLease(postgres, { node, holder }));
     await postgres.untilDone(() => replica.catchUp());
-    const layout = await postgres.untilDone(() => readLayout(postgres));
     const shared = new ClusterPersons(postgres, replica, lease, layout, callbacks);
     if (layout.loading === "partitions") {
       await shared.loadPartitions(node);

@@ -38,6 +38,9 @@ const retryableCodes: Readonly<Record<string, string>> = {
   query_busy: "too many queries are queued",
   postgres_unreachable: "PostgreSQL does not respond",
   change_in_progress: "another node's change did not end in time",
+  persons_conversion: "persons of the cluster are being converted",
+  persons_converted: "the node has missed a conversion of persons, and stops",
+  take_over_refused: "the data of the cluster was migrated, and the node stops",
 };
 const storeBusy = new Set<unknown>(["SQLITE_BUSY", "SQLITE_BUSY_SNAPSHOT", "SQLITE_LOCKED"]);
 const storeFull = new Set<unknown>(["SQLITE_FULL", "SQLITE_IOERR_WRITE"]);

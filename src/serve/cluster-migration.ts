@@ -3,11 +3,11 @@
 import { existsSync, readdirSync } from "node:fs";
 import { metadataStore } from "../accounts/db.ts";
 import { openMetadata } from "../accounts/metadata.ts";
-import { Postgres } from "../cluster/connection.ts";
-import { chooseLayout, readLayout } from "../cluster/layout.ts";
+import type { StoreName } from "../cluster/commits.ts";
+import { Postgres, type Transaction } from "../cluster/connection.ts";
+import { ClusterMigrationError, chooseLayout, readLayout } from "../cluster/layout.ts";
 import {
   assertIdle,
-  ClusterMigrationError,
   copyStore,
   deleteLocally,
   finishCopy,
@@ -17,6 +17,7 @@ import {
 } from "../cluster/migration.ts";
 import { sharedSecret } from "../cluster/nodes.ts";
 import { readHighestApplied } from "../cluster/partitions.ts";
+import { ReplicaFile } from "../cluster/replica-file.ts";
 import { isReplica } from "../cluster/replica-marker.ts";
 import { migratePostgres } from "../cluster/schema.ts";
 import { StoreReplica } from "../cluster/store-replica.ts";
@@ -29,7 +30,7 @@ import { acquireStoresLock } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { hasExternalEvents, recordPositions } from "../persons/external-events.ts";
 import { openPersons, personStore } from "../persons/open.ts";
-import { copyFromRows, copyToRows, rowTables } from "../persons/postgres/copy.ts";
+import { copyFromRows, copyToRows, readRowsVersion, rowTables } from "../persons/postgres/copy.ts";
 import { laneCursors } from "../persons/reader.ts";
 import { openDataDirectory } from "./data-directory.ts";
 import { assertEventsUrl, payloadKeyName } from "./local-data.ts";
@@ -122,7 +123,7 @@ export async function migrateFromCluster(config: Config): Promise<void> {
   const postgres = connect(config);
   try {
     await migratePostgres(postgres);
-    await assertIdle(postgres);
+    await postgres.run((sql) => assertIdle(sql));
     await bringInto(config["data-dir"], postgres);
   } finally {
     await postgres.close();
@@ -139,6 +140,7 @@ async function bringInto(dataDir: string, postgres: Postgres): Promise<void> {
   const storePaths = paths(dataDir);
   try {
     await StoreReplica.prepare(storePaths.people, personStore, postgres);
+    const rowsVersion = await postgres.run((sql) => readRowsVersion(sql));
     const { persons, loading } = await readLayout(postgres);
     if (persons === "rows") {
       const people = openPersons(storePaths.people);
@@ -155,7 +157,18 @@ async function bringInto(dataDir: string, postgres: Postgres): Promise<void> {
       storePaths.payloadKey,
       Buffer.from(await sharedSecret(postgres, payloadKeyName, newPayloadKey()), "base64"),
     );
-    await markReturned(postgres, dataDir);
+    const copied = {
+      people: getRevision(storePaths.people),
+      metadata: getRevision(storePaths.metadata),
+      rowsVersion,
+    };
+    await markReturned(postgres, dataDir, async (t) => {
+      if (Bun.deepEquals(await readState(t), copied)) return;
+      throw new ClusterMigrationError(
+        "A node has changed data during the migration.",
+        `Stop all nodes, empty ${dataDir} and run the command again.`,
+      );
+    });
     for (const path of [storePaths.people, storePaths.metadata]) {
       const { $client } = openSqlite(path, {});
       finishCopy($client);
@@ -164,6 +177,28 @@ async function bringInto(dataDir: string, postgres: Postgres): Promise<void> {
   } finally {
     lock.release();
   }
+}
+
+/** The newest commit in a replica. */
+function getRevision(path: string): number {
+  const { $client: client } = openSqlite(path, {});
+  try {
+    return new ReplicaFile(client).state.revision;
+  } finally {
+    client.close();
+  }
+}
+
+/** The state of the stores in PostgreSQL, which every change changes. */
+async function readState(t: Transaction) {
+  const rows = await t<{ name: StoreName; revision: number }[]>`
+    SELECT name, revision::float8 AS revision FROM flagkeep.store`;
+  const getStored = (store: StoreName) => rows.find(({ name }) => name === store)?.revision;
+  return {
+    people: getStored("people"),
+    metadata: getStored("metadata"),
+    rowsVersion: await readRowsVersion(t),
+  };
 }
 
 function connect(config: Config): Postgres {

@@ -11,9 +11,8 @@ import type { Metadata } from "../accounts/metadata.ts";
 import { changeChannel } from "../cluster/commits.ts";
 import { Postgres, PostgresUnreachableError } from "../cluster/connection.ts";
 import { PostgresJournal, type PostgresJournalOptions } from "../cluster/journal.ts";
-import { chooseLayout, type PersonsLayout, readLayout } from "../cluster/layout.ts";
+import { chooseLayout, type PersonsLayout } from "../cluster/layout.ts";
 import { type Loading, type PartitionLag, readLoading, readPartitionLags } from "../cluster/loading.ts";
-import { assertNodesMayStart } from "../cluster/migration.ts";
 import {
   heartbeatMs,
   markStopped,
@@ -27,12 +26,13 @@ import { type CopyProgress, describeProgress } from "../cluster/replica-reader.t
 import { describeHeldBack } from "../cluster/safe-number.ts";
 import { migratePostgres } from "../cluster/schema.ts";
 import { StoreReplica } from "../cluster/store-replica.ts";
+import { assertNodeMayWrite } from "../cluster/write-check.ts";
 import { postgresAddress } from "../config/secrets.ts";
 import type { Config } from "../config/settings.ts";
 import { newPayloadKey, readPayloadKey, writePayloadKey } from "../flags/store/payload-key.ts";
 import type { SharedState } from "../http/edge-deps.ts";
 import { PeriodicTasks } from "../lib/concurrency.ts";
-import { AppError, OperatorActionError } from "../lib/errors.ts";
+import { AppError } from "../lib/errors.ts";
 import { type PostgresAddress, redactPostgresUrl } from "../lib/store-urls.ts";
 import { acquireEngineLock } from "../lock.ts";
 import type { Log } from "../log.ts";
@@ -60,15 +60,6 @@ const feedSecondsMax = 10;
 const lagsMs = 2_000;
 /** Interval of logging that events are not loaded. */
 const logEveryMs = 60_000;
-
-/** Persons were converted to the other layout while a node was starting or suspended. */
-class PersonsConvertedError extends OperatorActionError {
-  readonly code = "persons_converted";
-  override readonly hint = "Start the node again.";
-  constructor(found: PersonsLayout) {
-    super(`The cluster stores persons as "${found}" since a conversion that this node has missed.`);
-  }
-}
 
 export class ClusterNode implements SharedState {
   private readonly node: NodeInfo;
@@ -145,7 +136,7 @@ export class ClusterNode implements SharedState {
     let layout: PersonsLayout = "replica";
     await postgres.untilDone(async () => {
       await migratePostgres(postgres);
-      await assertNodesMayStart(postgres);
+      await postgres.run((sql) => assertNodeMayWrite(sql));
       // Left by a conversion that was interrupted here and finished elsewhere.
       deleteSqlite(dataPaths.peopleConversion);
       const chosen = { persons: config["cluster-persons"], loading: config["cluster-loading"] };
@@ -161,7 +152,7 @@ export class ClusterNode implements SharedState {
       try {
         await StoreReplica.prepare(dataPaths.people, personStore, postgres, copying("persons"));
         // A conversion to replicas that ended meanwhile has copied the persons to the replica.
-        await assertLayoutKept(postgres, layout);
+        await postgres.run((sql) => assertNodeMayWrite(sql, layout));
         if (layout === "rows") deleteLeftPersons(dataPaths.people);
       } finally {
         engine?.release();
@@ -188,11 +179,14 @@ export class ClusterNode implements SharedState {
    */
   async attach(metadata: Metadata, onRejected: (error: AppError) => void): Promise<void> {
     const onApplied = (isBack: boolean) => metadata.changes.syncRows(isBack);
-    this.copy = StoreReplica.attach(metadata.db.$client, metadataStore, this.postgres, { onApplied });
+    this.copy = StoreReplica.attach(metadata.db.$client, metadataStore, this.postgres, {
+      onApplied,
+      persons: this.layout,
+    });
     await this.check();
     await this.postgres.untilDone(() => this.recordLife());
     // A conversion that started before the first heartbeat has seen no node.
-    await this.postgres.untilDone(() => assertLayoutKept(this.postgres, this.layout));
+    await this.postgres.untilDone(() => this.assertMayWrite());
     await this.postgres.listen(changeChannel, (name) => {
       if (name === metadataStore.name) void this.check();
     });
@@ -203,7 +197,7 @@ export class ClusterNode implements SharedState {
     });
     this.chores.every(heartbeatMs, async () => {
       await this.recordLife();
-      await assertLayoutKept(this.postgres, this.layout).catch((error: unknown) => {
+      await this.assertMayWrite().catch((error: unknown) => {
         if (!(error instanceof AppError) || error instanceof PostgresUnreachableError) throw error;
         onRejected(error);
       });
@@ -328,6 +322,11 @@ export class ClusterNode implements SharedState {
     await Promise.all([this.postgres.close(), this.personPool?.close()]);
   }
 
+  /** @throws errors of `assertNodeMayWrite` @throws {PostgresUnreachableError} */
+  private async assertMayWrite(): Promise<void> {
+    await this.postgres.run((sql) => assertNodeMayWrite(sql, this.layout));
+  }
+
   private async recordLife(): Promise<void> {
     const before = this.living;
     this.living = await sendHeartbeat(this.postgres, this.node);
@@ -346,11 +345,4 @@ export class ClusterNode implements SharedState {
     if (reason === null && this.problem !== null) this.log.info("PostgreSQL is available again");
     this.problem = reason;
   }
-}
-
-/** @throws {PersonsConvertedError} @throws {ConversionPendingError} @throws {ClusterMigrationError} @throws {PostgresUnreachableError} */
-async function assertLayoutKept(postgres: Postgres, layout: PersonsLayout): Promise<void> {
-  await assertNodesMayStart(postgres);
-  const { persons } = await readLayout(postgres);
-  if (persons !== layout) throw new PersonsConvertedError(persons);
 }

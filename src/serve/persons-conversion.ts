@@ -12,16 +12,17 @@ import {
   ConversionPendingError,
   PartitionsNeedRowsError,
   type PersonsLayout,
-  readConversion,
   readLayout,
+  readNodeState,
   recordConversion,
 } from "../cluster/layout.ts";
 import { fenceLease } from "../cluster/lease.ts";
-import { assertNodesStopped, assertNoMigration, copyStore, isStoreSent } from "../cluster/migration.ts";
+import { assertNodesStopped, copyStore, isStoreSent } from "../cluster/migration.ts";
 import { deleteSqlite } from "../cluster/replica-file.ts";
 import { isReplica } from "../cluster/replica-marker.ts";
 import { migratePostgres } from "../cluster/schema.ts";
 import { StoreReplica } from "../cluster/store-replica.ts";
+import { assertNothingPending, lockStores } from "../cluster/write-check.ts";
 import { AppError } from "../lib/errors.ts";
 import type { PostgresAddress } from "../lib/store-urls.ts";
 import { acquireStoresLock } from "../lock.ts";
@@ -76,9 +77,9 @@ export async function convertPersons(address: PostgresAddress, options: Conversi
   const postgres = new Postgres(address, { connections, name: "conversion" });
   try {
     await migratePostgres(postgres);
-    await assertNoMigration(postgres);
-    await assertNodesStopped(postgres);
-    const pending = await readConversion(postgres);
+    const { conversion: pending, ...others } = await postgres.run((sql) => readNodeState(sql));
+    assertNothingPending({ ...others, conversion: undefined });
+    await postgres.run((sql) => assertNodesStopped(sql));
     if (pending !== undefined && pending.to !== to) throw new ConversionPendingError(pending.to);
     const { persons: layout, loading } = await readLayout(postgres);
     if (loading === "partitions" && to !== "rows") throw new PartitionsNeedRowsError();
@@ -127,7 +128,7 @@ async function copyPersons(
   });
 }
 
-/** Records the conversion and ends the lease: from then on no engine commits, and no node starts. */
+/** Records the conversion and ends the lease: from then on no node starts, and none changes a store. */
 async function startConversion(
   postgres: Postgres,
   pending: Conversion | undefined,
@@ -135,14 +136,17 @@ async function startConversion(
 ): Promise<Conversion> {
   const started = pending ?? { id: crypto.randomUUID(), to, source: "", position: null };
   await postgres.transaction(async (t) => {
+    await lockStores(t);
     await recordConversion(t, started);
     await fenceLease(t);
   });
   // A node that started before it was recorded.
-  await assertNodesStopped(postgres).catch(async (error) => {
-    if (pending === undefined) await postgres.run((sql) => recordConversion(sql, undefined));
-    throw error;
-  });
+  await postgres
+    .run((sql) => assertNodesStopped(sql))
+    .catch(async (error) => {
+      if (pending === undefined) await postgres.run((sql) => recordConversion(sql, undefined));
+      throw error;
+    });
   const source = await postgres.run((sql) => readSource(sql, to));
   if (source === started.source) return started;
   const conversion = { id: crypto.randomUUID(), to, source, position: null };
@@ -236,7 +240,8 @@ async function compactAll(postgres: Postgres): Promise<void> {
   await postgres.run(
     (sql) => sql`UPDATE flagkeep.store SET mirrored = revision WHERE name = ${personStore.name}`,
   );
-  await compactCommits(postgres, personStore.name);
+  // A suspended node that is compacting would write deleted rows again.
+  await compactCommits(postgres, personStore.name, true);
 }
 
 async function readRevision(sql: Sql | Transaction): Promise<string> {

@@ -81,7 +81,7 @@ const inIdentifiers: readonly [parts: string, instead: string][] = [
 const publicIdentifiers: ReadonlySet<string> = new Set(
   `made made_uuid put_aside damage damaged usual_per_minute trouble fronts mended_pieces pieces FlagReach Reach
    not_told_before told_from refusedProperties RefusedRequests ConnectionRefused flagkeep_refused_total
-   FLAGKEEP_TEST_FRONTS`.split(/\s+/),
+   FLAGKEEP_TEST_FRONTS take_over_refused`.split(/\s+/),
 );
 
 /** Texts that other documents fix, and words of a natural language inside examples. */
