@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
 import { Command, InvalidArgumentError } from "commander";
 import { verifyBackup } from "../../src/backup/describe.ts";
@@ -14,7 +14,9 @@ import { withBackupLock, withWorkFolder } from "../../src/backup/work-folder.ts"
 import { setNativeFolder } from "../../src/events/duckdb/native-folder.ts";
 import { NonNegativeInt, strictObject } from "../../src/lib/schema.ts";
 import { InvalidSettingError } from "../../src/lib/setting-types.ts";
+import type { Backups } from "../../src/operate/api/backups.ts";
 import { paths } from "../../src/paths.ts";
+import { withServer } from "../operations/server.ts";
 import { fileName, formatBytes, print, printJson, printTable, run } from "../output.ts";
 import { configFromOptions, getDataDir } from "../settings.ts";
 import {
@@ -30,6 +32,7 @@ import {
 } from "./backup-common.ts";
 import { create } from "./backup-create.ts";
 import { drill } from "./backup-drill.ts";
+import { getBackupServer, runBackupJob } from "./backup-remote.ts";
 import { restore } from "./backup-restore.ts";
 
 const list = backupCommand(new Command("list"), destinationSettings, Type.Array(ListedBackup))
@@ -37,19 +40,19 @@ const list = backupCommand(new Command("list"), destinationSettings, Type.Array(
   .argument("[dest]", "folder or s3://bucket/prefix; default: the setting backup-destination", fileName)
   .addHelpText(
     "after",
-    "\nReads only the start and end of each backup; `flagkeep backup verify` reads one completely.\n\n" +
+    "\nReads only the start and end of each backup; `flagkeep backup verify` reads one completely.\n" +
+      "With --url, lists the backups of the server's destination; the key must be that of an operator.\n\n" +
       "Examples:\n  flagkeep backup list\n  flagkeep backup list s3://acme-backups/flagkeep --json",
   )
   .action(
-    run(async (dest: string | undefined, options: { json?: true }) => {
-      const destination = chosenDestination(dest, options);
-      const backups = await listBackups(destination);
+    run(async (dest: string | undefined, options: { json?: true }, command: Command) => {
+      const { destination, backups } = await readList(dest, command);
       if (options.json) {
         printJson(backups);
         return;
       }
       if (backups.length === 0) {
-        print(`${destination.name} contains no backups.`);
+        print(`${destination} contains no backups.`);
         return;
       }
       printTable(
@@ -67,6 +70,23 @@ const list = backupCommand(new Command("list"), destinationSettings, Type.Array(
       );
     }),
   );
+
+withServer(list);
+
+async function readList(
+  dest: string | undefined,
+  command: Command,
+): Promise<{ destination: string; backups: ListedBackup[] }> {
+  const server = getBackupServer(command, dest);
+  if (server === undefined) {
+    const destination = chosenDestination(dest, command.opts());
+    return { destination: destination.name, backups: await listBackups(destination) };
+  }
+  const { getFromInstance } = await import("../operations/remote.ts");
+  const { destination, results } = (await getFromInstance(server, "/backups")) as Backups;
+  const backups = results.map(({ name: _name, restore_command: _command, ...backup }) => backup);
+  return { destination, backups };
+}
 
 interface PruneOptions {
   keepLast?: number;
@@ -151,10 +171,17 @@ const VerifiedBackup = strictObject({
   positions: manifestMembers.positions,
   parts: manifestMembers.parts,
 });
+type VerifiedBackup = Static<typeof VerifiedBackup>;
+
+interface VerifyOptions {
+  json?: true;
+  progressLines?: true;
+  workDir?: string;
+}
 
 const verify = backupCommand(new Command("verify"), sourceSettings, VerifiedBackup)
   .description("Verify a backup: extract it to a temporary folder and open its stores.")
-  .argument("<backup>", "file or s3://bucket/key", fileName)
+  .argument("<backup>", "file or s3://bucket/key; with --url, its name at the server's destination", fileName)
   .option(
     "--work-dir <path>",
     "parent of the temporary folder; default: the data directory, else /tmp",
@@ -168,42 +195,50 @@ const verify = backupCommand(new Command("verify"), sourceSettings, VerifiedBack
       "  flagkeep backup verify s3://acme-backups/flagkeep/flagkeep-2026-11-21T03-00-00.000Z.tar.zst",
   )
   .action(
-    run(async (backup: string, options: { json?: true; progressLines?: true; workDir?: string }) => {
-      const config = configFromOptions(options as never);
-      const source = await openSource(backup, getS3Settings(config));
-      const keys = await getKeys(config);
-      const manifest = await withProgress(options, (progress) =>
-        withTemporaryFolder(config["data-dir"], options.workDir, (workFolder) =>
-          verifyBackup(source, {
-            workFolder,
-            keys,
-            onProgress: (done, total) => progress.show("Unpacking", done, total),
-          }),
-        ),
-      );
-      const { created_at, versions, projects, positions, parts } = manifest;
-      const events = totalEvents(manifest);
-      const file = source.name;
-      if (options.json) {
-        const verified: Static<typeof VerifiedBackup> = {
-          file,
-          ok: true,
-          bytes: source.bytes,
-          created_at,
-          version: versions.flagkeep,
-          events,
-          positions,
-          projects,
-          parts,
-        };
-        printJson(verified);
-        return;
-      }
-      print(`${file} is valid.`);
-      print(`Created ${created_at} by Flagkeep ${versions.flagkeep}.\n`);
-      printProjects(projects);
+    run(async (backup: string, options: VerifyOptions, command: Command) => {
+      const server = getBackupServer(command);
+      const verified =
+        server === undefined
+          ? await verifyHere(backup, options)
+          : await runBackupJob<VerifiedBackup>(
+              server,
+              `/backups/${encodeURIComponent(basename(backup))}/verify`,
+              options,
+            );
+      if (options.json) return printJson(verified);
+      print(`${verified.file} is valid.`);
+      print(`Created ${verified.created_at} by Flagkeep ${verified.version}.\n`);
+      printProjects(verified.projects);
     }),
   );
+withServer(verify);
+
+async function verifyHere(backup: string, options: VerifyOptions): Promise<VerifiedBackup> {
+  const config = configFromOptions(options as never);
+  const source = await openSource(backup, getS3Settings(config));
+  const keys = await getKeys(config);
+  const manifest = await withProgress(options, (progress) =>
+    withTemporaryFolder(config["data-dir"], options.workDir, (workFolder) =>
+      verifyBackup(source, {
+        workFolder,
+        keys,
+        onProgress: (done, total) => progress.show("Unpacking", done, total),
+      }),
+    ),
+  );
+  const { created_at, versions, projects, positions, parts } = manifest;
+  return {
+    file: source.name,
+    ok: true,
+    bytes: source.bytes,
+    created_at,
+    version: versions.flagkeep,
+    events: totalEvents(manifest),
+    positions,
+    projects,
+    parts,
+  };
+}
 
 async function withTemporaryFolder<Result>(
   dataDir: string,

@@ -1,21 +1,22 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
-import { objectKinds, readObjects, withObjects } from "../../src/flag-objects/document.ts";
 import { importProject, type ProjectImport } from "../../src/flag-objects/import-project.ts";
 import { toObjects } from "../../src/flag-objects/read-objects.ts";
 import { FlagInput, flagFields } from "../../src/flags/fields.ts";
 import { differenceLines } from "../../src/flags/import-export/difference.ts";
-import { writeDocument } from "../../src/flags/import-export/document.ts";
-import { assertPayloadsReadable, readContent } from "../../src/flags/import-export/project-content.ts";
 import { parseFile, serializeDocument, toDocument } from "../../src/flags/import-export/read-document.ts";
 import { readVendorFile, vendorProducts } from "../../src/flags/import-export/vendors/read-vendor-file.ts";
 import { parseFields } from "../../src/http/fields.ts";
 import { AppError } from "../../src/lib/errors.ts";
-import { NonNegativeInt, nullable, strictObject } from "../../src/lib/schema.ts";
+import { nullable, strictObject } from "../../src/lib/schema.ts";
+import { InvalidSettingError } from "../../src/lib/setting-types.ts";
+import { objectKinds } from "../../src/operations/flag-document.ts";
+import { exportDocument, exportFlagDocument, FlagDocumentBody } from "../../src/operations/flag-export.ts";
 import { countCohortMembers } from "../../src/persons/cohort-members.ts";
 import { changeTime } from "../cluster-stores.ts";
 import { confirmHelp } from "../operations/command.ts";
+import { type CallOptions, getServer, withServer } from "../operations/server.ts";
 import {
   describeJson,
   exitFailed,
@@ -27,36 +28,19 @@ import {
   withJson,
 } from "../output.ts";
 import { withSettings } from "../settings.ts";
-import { creatingAuthor, creatorHelp, type ProjectStores, withProject } from "../stores.ts";
-import { omittedLine, turnedOffLine } from "./flags-common.ts";
+import { creatingAuthor, creatorHelp, withProject } from "../stores.ts";
+import { omittedLine, turnedOffLine, withFlags } from "./flags-common.ts";
 
 /** The file already exists, or does not exist. */
 class InvalidFileError extends AppError {
   readonly code = "wrong_file";
 }
 
-interface ExportOptions {
-  project?: number;
-  json?: true;
+interface ExportOptions extends CallOptions {
   output?: string;
   withSecrets?: true;
   force?: true;
 }
-
-const AnyObject = Type.Record(Type.String(), Type.Unknown());
-/** The document itself; members of flags and cohorts have their API names. */
-const ExportedFlags = strictObject({
-  flagkeep_flags: NonNegativeInt,
-  group_types: Type.Record(Type.String(), Type.String()),
-  cohorts: Type.Array(AnyObject),
-  flags: Type.Array(AnyObject),
-  /** Absent if the project has none, like the following ones. */
-  holdouts: Type.Optional(Type.Array(AnyObject)),
-  saved_metrics: Type.Optional(Type.Array(AnyObject)),
-  experiments: Type.Optional(Type.Array(AnyObject)),
-  early_access_features: Type.Optional(Type.Array(AnyObject)),
-  surveys: Type.Optional(Type.Array(AnyObject)),
-});
 
 export const exportFlags = withSettings(new Command("export"), ["data-dir"])
   .description(
@@ -69,32 +53,41 @@ export const exportFlags = withSettings(new Command("export"), ["data-dir"])
   .option("--with-secrets", "include encrypted payloads in plaintext")
   .addHelpText(
     "after",
-    "\nThe members of static cohorts are not exported. Holdouts and saved metrics belong to the experiments.\n\n" +
+    "\nThe members of static cohorts are not exported. Holdouts and saved metrics belong to the experiments.\n" +
+      "On a server, the key must be allowed to read all of these.\n\n" +
       "Examples:\n  flagkeep flags export > flags.yaml\n  flagkeep flags export --project 2 -o flags.json",
   )
   .action(
-    run((options: ExportOptions) =>
-      withProject(options, (stores) => {
-        const { output } = options;
-        const isJson = options.json || output?.endsWith(".json");
-        const text = serializeDocument(exportProject(stores, options.withSecrets), isJson ? "json" : "yaml");
-        if (output === undefined) return void process.stdout.write(text);
-        if (existsSync(output) && !options.force) {
-          throw new InvalidFileError(`${output} already exists; --force replaces it.`);
-        }
-        writeFileSync(output, text);
-      }),
-    ),
+    run(async (options: ExportOptions) => {
+      const { output } = options;
+      const isJson = options.json || output?.endsWith(".json");
+      const text = serializeDocument(await readDocument(options), isJson ? "json" : "yaml");
+      if (output === undefined) return void process.stdout.write(text);
+      if (existsSync(output) && !options.force) {
+        throw new InvalidFileError(`${output} already exists; --force replaces it.`);
+      }
+      writeFileSync(output, text);
+    }),
   );
+withServer(exportFlags);
+describeJson(exportFlags, FlagDocumentBody);
 
-describeJson(exportFlags, ExportedFlags);
+type ExportedDocument = ReturnType<typeof exportDocument>;
 
-function exportProject({ metadata, project, flagSets, writing }: ProjectStores, withSecrets = false) {
-  const { groupTypes } = flagSets.get(project.id);
-  const payloads = withSecrets ? writing.payloads : undefined;
-  const content = readContent(metadata.db, { projectId: project.id, groupTypes, payloads });
-  if (withSecrets) assertPayloadsReadable(content);
-  return withObjects(writeDocument(content), readObjects(metadata.db, project.id));
+/** @throws {InvalidSettingError} secrets of a server. */
+async function readDocument(options: ExportOptions): Promise<ExportedDocument> {
+  if (!options.withSecrets) {
+    let document: unknown;
+    await withFlags(options, async (caller) => {
+      document = await caller.call(exportFlagDocument, {});
+    });
+    return document as ExportedDocument;
+  }
+  if (getServer(options) !== undefined)
+    throw new InvalidSettingError("--with-secrets needs the data directory: a server exports no secrets.");
+  return withProject(options, (stores) =>
+    exportDocument({ stores, project: stores.project }, stores.writing.payloads),
+  );
 }
 
 interface ImportOptions {

@@ -1,4 +1,4 @@
-/** Personal API keys: operations in a data directory or on a server, and `show`, which needs the data directory. */
+/** Personal API keys, in a data directory or on a server. */
 
 import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
@@ -186,21 +186,37 @@ const revoke = withJson(
   );
 
 const show = withJson(withSettings(new Command("show"), ["data-dir"]), ShownKey, "print the key as JSON")
-  .description("Show a personal API key, also a revoked one; its value is not stored.")
+  .description("Show a personal API key, in a data directory also a revoked one; its value is not stored.")
   .argument("<id>", "id shown by `flagkeep keys list`")
   .addHelpText("after", "\nExample:\n  flagkeep keys show 01a1fb87-7da1-73f7-80e7-91982e7a2fa3")
   .action(
-    run((id: string, options: { json?: true }) =>
-      withMetadata(options, (metadata) => {
-        const key = listKeys(metadata.db, { includeRevoked: true }).find((key) => key.id === id);
-        if (key === undefined) throw new KeyNotFoundError(`Key ${id} does not exist.`);
-        const { value: _, ...shown } = keyBody(key);
-        const all = { ...shown, user: key.userEmail, revoked_at: toApiTimeOrNull(key.revokedAt) };
-        if (options.json) return printJson(all);
-        for (const [name, value] of Object.entries(all)) print(`${name.padEnd(22)}${value ?? "-"}`);
-      }),
-    ),
+    run(async (id: string, options: CallOptions) => {
+      const all = getServer(options) === undefined ? showHere(id, options) : await showActive(id, options);
+      if (options.json) return printJson(all);
+      for (const [name, value] of Object.entries(all)) print(`${name.padEnd(22)}${value ?? "-"}`);
+    }),
   );
+
+type ShownKey = Static<typeof ShownKey>;
+
+function showHere(id: string, options: CallOptions): ShownKey {
+  return withMetadata(options, (metadata) => {
+    const key = listKeys(metadata.db, { includeRevoked: true }).find((key) => key.id === id);
+    if (key === undefined) throw new KeyNotFoundError(`Key ${id} does not exist.`);
+    const { value: _, ...shown } = keyBody(key);
+    return { ...shown, user: key.userEmail, revoked_at: toApiTimeOrNull(key.revokedAt) };
+  });
+}
+
+/** The API has no revoked keys. */
+async function showActive(id: string, options: CallOptions): Promise<ShownKey> {
+  let shown: ShownKey | undefined;
+  await withCaller(listPersonalKeys, options, async (caller) => {
+    const { value: _, ...key } = await findKey(caller, options, id);
+    shown = { ...key, revoked_at: null };
+  });
+  return shown!;
+}
 
 const roll = withJson(
   withSettings(new Command("roll"), ["data-dir"]),
@@ -222,7 +238,7 @@ const roll = withJson(
     ),
   );
 
-for (const command of [create, list, revoke, roll]) withServer(command);
+for (const command of [create, list, show, revoke, roll]) withServer(command);
 
 export const keys = new Command("keys")
   .description(

@@ -111,7 +111,16 @@ export async function postQuery(
 
 /** Figures of the server itself, for its operators. @param path below `/api/instance` */
 export async function getFromInstance(server: Server, path: string, maxMs = timeoutMs): Promise<unknown> {
-  const response = await send(server, `/api/instance${path}/`, { signal: AbortSignal.timeout(maxMs) });
+  return await callInstance(server, path, { signal: AbortSignal.timeout(maxMs) });
+}
+
+/** Starts work of the server itself, for its operators. @param path below `/api/instance` */
+export async function postToInstance(server: Server, path: string): Promise<unknown> {
+  return await callInstance(server, path, { method: "POST", signal: AbortSignal.timeout(timeoutMs) });
+}
+
+async function callInstance(server: Server, path: string, init: RequestInit): Promise<unknown> {
+  const response = await send(server, `/api/instance${path}/`, init);
   return parsed(server, await response.text());
 }
 

@@ -45,6 +45,8 @@ const remoteCommands: Readonly<Record<string, string>> = {
   "users link": "members link",
   "users activate": "members set --is-active",
   "users deactivate": "members set --no-is-active",
+  top: "status",
+  "export events": "query --format",
 };
 
 /** @throws {InvalidSettingError} the command does not work on a server. */

@@ -12,7 +12,12 @@ import type { ImportRequest } from "../flags/import-export/item-writer.ts";
 import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import { AppError } from "../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../lib/json/value.ts";
-import { type ObjectDocument, type ObjectKind, type ObjectMember, objectKinds } from "./document.ts";
+import {
+  type ObjectDocument,
+  type ObjectKind,
+  type ObjectMember,
+  objectKinds,
+} from "../operations/flag-document.ts";
 import { ObjectWriter } from "./object-writer.ts";
 import { getTitle } from "./read-objects.ts";
 import { StoredObjects } from "./stored-objects.ts";

@@ -34,9 +34,9 @@ import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
 import { createNewFeature } from "../operations/early-access.ts";
 import { createHoldout, holdoutSet } from "../operations/experiment-holdouts.ts";
 import { createSavedMetric } from "../operations/experiment-saved-metrics.ts";
+import { type ObjectMember, objectDefaults, type StoredObject } from "../operations/flag-document.ts";
 import { createNewSurvey } from "../operations/surveys.ts";
 import { createSurvey, getSurvey, updateSurvey } from "../surveys/surveys.ts";
-import { type ObjectMember, objectDefaults, type StoredObject } from "./document.ts";
 import type { StoredObjects } from "./stored-objects.ts";
 
 export class ObjectWriter {

@@ -4,7 +4,7 @@ import { readMetric } from "../experiments/metrics.ts";
 import { withNames } from "../flags/import-export/document.ts";
 import { AppError } from "../lib/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
-import { type ObjectDocument, type ObjectMember, objectDefaults } from "./document.ts";
+import { type ObjectDocument, type ObjectMember, objectDefaults } from "../operations/flag-document.ts";
 import { getTitle } from "./read-objects.ts";
 
 /** Lists of PostHog's API by the last part of their path. */

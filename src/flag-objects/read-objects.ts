@@ -10,7 +10,7 @@ import {
   type ObjectMember,
   objectDefaults,
   objectKinds,
-} from "./document.ts";
+} from "../operations/flag-document.ts";
 
 /** Members without a default value. */
 const requiredMembers: Record<ObjectMember, readonly string[]> = {

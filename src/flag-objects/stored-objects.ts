@@ -2,7 +2,12 @@
 
 import type { Reading } from "../accounts/db.ts";
 import type { JsonObject } from "../lib/json/value.ts";
-import { getIdentity, type ObjectMember, objectSources, type StoredObject } from "./document.ts";
+import {
+  getIdentity,
+  type ObjectMember,
+  objectSources,
+  type StoredObject,
+} from "../operations/flag-document.ts";
 
 interface ObjectIndex {
   byIdentity: Map<string, StoredObject>;

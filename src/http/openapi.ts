@@ -105,7 +105,8 @@ function scopeSentence({ access, makesCredential }: Route): string {
   if (access.on === "user" && access.needsFullAccess)
     return "Requires a personal key with the scope `*` and no restriction.";
   const wanted = access.scopes.map((scope) => `\`${scope}\``).join(" or ");
-  const also = access.on === "project" && access.alsoNeeds ? ` and \`${access.alsoNeeds}\`` : "";
+  const others = access.on === "project" ? (access.alsoNeeds ?? []) : [];
+  const also = others.map((scope) => ` and \`${scope}\``).join("");
   return wanted === "" ? "Requires any personal key." : `Requires the scope ${wanted}${also}.`;
 }
 
@@ -113,7 +114,7 @@ function getSecurity({ access, makesCredential }: Route): Record<string, string[
   if (access.on === "public" || access.on === "console") return [];
   if (access.on === "session") return [{ session: [] }];
   if (makesCredential === true) return [{ personalApiKey: ["*"] }];
-  const also = access.on === "project" && access.alsoNeeds ? [access.alsoNeeds] : [];
+  const also = access.on === "project" ? (access.alsoNeeds ?? []) : [];
   const full = access.on === "user" && access.needsFullAccess ? ["*"] : [];
   const scopes = access.scopes.length > 0 ? access.scopes : [undefined];
   const personal = scopes.map((scope) => ({

@@ -61,7 +61,7 @@ export type Access =
       on: "project";
       scopes: readonly string[];
       /** Required in addition to one of `scopes`. */
-      alsoNeeds?: string;
+      alsoNeeds?: readonly string[];
       /** Accepts the project's secret key like a personal one. */
       takesSecretKey?: boolean;
       /** Also finds archived projects. */

@@ -152,7 +152,7 @@ const listMembers = cursorListOperation({
     method: "GET",
     path: "/cohorts/:id/persons",
     answer: "One page of persons.",
-    alsoNeeds: "person:read",
+    alsoNeeds: ["person:read"],
     errors: unavailable,
   },
   input: object({

@@ -74,8 +74,8 @@ export interface OperationHttp {
   allowsScopedKeys?: true;
   /** The key must have all permissions of its user (owner `user`). */
   needsFullAccess?: true;
-  /** A scope that is required in addition (owner `project`). */
-  alsoNeeds?: Scope;
+  /** Scopes that are required in addition (owner `project`). */
+  alsoNeeds?: readonly Scope[];
   /** Also finds archived projects (owner `project`). */
   takesArchived?: true;
   /** The response contains a new credential or, if `shown`, existing ones; or the change grants permissions. */

@@ -15,6 +15,7 @@ import { flagBulkOperations } from "./flag-bulk.ts";
 import { flagChangeOperations } from "./flag-changes.ts";
 import { flagEffectOperations } from "./flag-effects.ts";
 import { flagEvaluationOperations } from "./flag-evaluation.ts";
+import { flagExportOperations } from "./flag-export.ts";
 import { flagStatusOperations } from "./flag-status.ts";
 import { explainOperations, flagOperations } from "./flags.ts";
 import { groupOperations } from "./groups.ts";
@@ -46,6 +47,7 @@ export const operations: readonly Operation[] = [
   ...flagEffectOperations,
   ...flagChangeOperations,
   ...flagBulkOperations,
+  ...flagExportOperations,
   ...roleAccessOperations,
   ...scheduledOperations,
   ...changeRequestOperations,

@@ -27,6 +27,7 @@ import { flagBulkOperations } from "../operations/flag-bulk.ts";
 import { flagChangeOperations } from "../operations/flag-changes.ts";
 import { flagEffectOperations } from "../operations/flag-effects.ts";
 import { flagEvaluationOperations } from "../operations/flag-evaluation.ts";
+import { flagExportOperations } from "../operations/flag-export.ts";
 import { flagStatusOperations } from "../operations/flag-status.ts";
 import { flagOperations } from "../operations/flags.ts";
 import { groupOperations } from "../operations/groups.ts";
@@ -79,11 +80,10 @@ export function managementRoutes(deps: ManagementDeps): Route[] {
     ...flagEvaluationRoutes(deps),
     ...flagRemoteConfigRoutes(deps),
     ...operationRoutes([...flagStatusOperations, ...flagEvaluationOperations, ...flagEffectOperations], deps),
-    ...operationRoutes([...flagChangeOperations, ...flagBulkOperations, ...roleAccessOperations], deps),
-    ...operationRoutes([...scheduledOperations, ...changeRequestOperations], deps),
+    ...operationRoutes([...flagChangeOperations, ...flagBulkOperations, ...flagExportOperations], deps),
+    ...operationRoutes([...roleAccessOperations, ...scheduledOperations, ...changeRequestOperations], deps),
     ...operationRoutes([...projectOperations, ...projectKeyOperations], deps),
-    ...operationRoutes(organizationOperations, deps),
-    ...operationRoutes(memberOperations, deps),
+    ...operationRoutes([...organizationOperations, ...memberOperations], deps),
     ...operationRoutes(roleOperations, deps),
     ...operationRoutes(userOperations, deps),
     ...operationRoutes(personalKeyOperations, deps),

@@ -87,7 +87,7 @@ test("the form for a new key offers the scopes of routes, and nothing else", () 
   using it = prepared();
   const asked = it.routes.flatMap(({ access }) => [
     ...("scopes" in access ? access.scopes : []),
-    ...("alsoNeeds" in access && access.alsoNeeds ? [access.alsoNeeds] : []),
+    ...("alsoNeeds" in access ? (access.alsoNeeds ?? []) : []),
   ]);
   const offered: readonly string[] = routeScopes;
   expect(offered.toSorted()).toEqual([...new Set(asked)].toSorted());

@@ -28,6 +28,8 @@ export const expectedScopes: Record<string, string> = {
   [`POST ${F}/:id/create_static_cohort_for_flag`]: "feature_flag:write",
   [`POST ${F}/user_blast_radius`]: "feature_flag:write",
   [`GET ${F}/usage`]: "feature_flag:read",
+  [`GET ${F}/export`]:
+    "feature_flag:read+cohort:read+experiment:read+experiment_saved_metric:read+early_access_feature:read+survey:read",
   [`GET ${P}/scheduled_changes`]: "feature_flag:read",
   [`POST ${P}/scheduled_changes`]: "feature_flag:write",
   [`GET ${P}/scheduled_changes/:id`]: "feature_flag:read",

@@ -2,11 +2,11 @@
 
 import { Database } from "bun:sqlite";
 import { afterEach, expect, test } from "bun:test";
-import type { ObjectDocument } from "../../src/flag-objects/document.ts";
 import { importProject } from "../../src/flag-objects/import-project.ts";
 import { FlagInput, flagFields } from "../../src/flags/fields.ts";
 import { parseFields } from "../../src/http/fields.ts";
 import type { JsonObject } from "../../src/lib/json/value.ts";
+import type { ObjectDocument } from "../../src/operations/flag-document.ts";
 import { company, now, TwoProjects } from "../flags/import-export/two-projects.ts";
 
 const few = 10;

@@ -191,7 +191,7 @@ function checkProject(
   }
   checkOrganizationLimit(key, project.organizationId);
   checkScopes(key, access.scopes);
-  if (access.alsoNeeds) checkScopes(key, [access.alsoNeeds]);
+  for (const scope of access.alsoNeeds ?? []) checkScopes(key, [scope]);
   if (getLevel(metadata.db, project.organizationId, user.id) === 0) {
     throw permissionDenied("You don't have access to the project.");
   }

@@ -64,7 +64,7 @@ const toList = (scope: Scope | readonly Scope[]): readonly Scope[] =>
  *
  * @param scope required of keys; of several, any one.
  * @param path  below the project, e.g. `/cohorts/:id`.
- * @param spec.alsoNeeds an additional required scope.
+ * @param spec.alsoNeeds additional required scopes.
  * @param spec.takesArchived also finds archived projects.
  * @param spec.aliases   complete alternative paths; without `:project_id` the current project is used.
  */
@@ -73,7 +73,7 @@ export function projectRoute<Body extends TObject>(
   path: string,
   scope: Scope | readonly Scope[],
   spec: RouteSpec<ProjectCall<Static<Body>>, Body> & {
-    alsoNeeds?: Scope;
+    alsoNeeds?: readonly Scope[];
     takesArchived?: boolean;
     aliases?: readonly string[];
   },

@@ -68,6 +68,7 @@ const JobBody = named(
     ),
   }),
 );
+export type BackupJob = Static<typeof JobBody>;
 const BackupBody = named(
   "Backup",
   object({
@@ -86,6 +87,8 @@ const BackupsBody = named(
     jobs: list(JobBody, { description: "Since the last start, the newest first." }),
   }),
 );
+
+export type Backups = Static<typeof BackupsBody>;
 
 const exampleJob = {
   id: "0193d1a2-7b1c-7c3e-9f60-6f7a8b9c0d1e",
@@ -197,7 +200,7 @@ export function backupRoutes(deps: BackupDeps): Route[] {
           },
         },
       },
-      handle: async (): Promise<Static<typeof BackupsBody>> => {
+      handle: async (): Promise<Backups> => {
         const { destination: open, schedule, restoreCommand } = deps.backups;
         const destination = open();
         const backups = await listBackups(destination);
@@ -360,7 +363,7 @@ function toRejection(error: unknown): unknown {
   return new HttpError(503, "server_error", error.code, `${error.message} ${error.hint}`);
 }
 
-function jobBody(job: Job): Static<typeof JobBody> {
+function jobBody(job: Job): BackupJob {
   return {
     id: job.id,
     kind: job.kind,
@@ -372,6 +375,6 @@ function jobBody(job: Job): Static<typeof JobBody> {
     done: job.done,
     total: job.total,
     error: job.error,
-    result: job.result as Static<typeof JobBody>["result"],
+    result: job.result as BackupJob["result"],
   };
 }

@@ -411,6 +411,18 @@ export type FlagDefinitions = {
   local_evaluation_issues: { [name: string]: unknown };
 };
 
+export type FlagDocument = {
+  flagkeep_flags: number;
+  group_types: { [name: string]: unknown };
+  cohorts: { [name: string]: unknown }[];
+  flags: { [name: string]: unknown }[];
+  holdouts?: { [name: string]: unknown }[];
+  saved_metrics?: { [name: string]: unknown }[];
+  experiments?: { [name: string]: unknown }[];
+  early_access_features?: { [name: string]: unknown }[];
+  surveys?: { [name: string]: unknown }[];
+};
+
 export type FlagExplanation = {
   flag_key: string;
   flag_id: number | null;

@@ -1,0 +1,57 @@
+/** Backups of a server over its API, for its operators: the server's settings apply. */
+
+import type { Command } from "commander";
+import { AppError } from "../../src/lib/errors.ts";
+import { InvalidSettingError } from "../../src/lib/setting-types.ts";
+import type { BackupJob } from "../../src/operate/api/backups.ts";
+import { getServer, type Server } from "../operations/server.ts";
+import { withProgress } from "./backup-common.ts";
+
+/** Interval between requests for the progress of a job. */
+const pollMs = 500;
+
+/** Options that apply to a server. */
+const serverOptions = ["--url", "--key", "--json", "--progress-lines"];
+
+/** The server failed to create or verify a backup. */
+class BackupJobError extends AppError {
+  readonly code = "backup_job_failed";
+}
+
+/**
+ * The server that a backup command is called for; undefined for a data directory.
+ *
+ * @param dest the destination argument.
+ * @throws {InvalidSettingError} a destination, or an option that only a data directory has.
+ */
+export function getBackupServer(command: Command, dest?: string): Server | undefined {
+  const server = getServer(command.opts());
+  if (server === undefined) return undefined;
+  const given = command.options.find(
+    (option) =>
+      !serverOptions.includes(option.long!) && command.getOptionValueSource(option.attributeName()) === "cli",
+  );
+  const local = dest === undefined ? given?.long : "A destination";
+  if (local !== undefined)
+    throw new InvalidSettingError(`${local} needs the data directory: on a server, its settings apply.`);
+  return server;
+}
+
+/** Starts a backup operation on a server and waits for its end. @returns what the same command prints with `--json` there. */
+export async function runBackupJob<Result>(
+  server: Server,
+  path: string,
+  options: { json?: true; progressLines?: true },
+): Promise<Result> {
+  const { getFromInstance, postToInstance } = await import("../operations/remote.ts");
+  let job = (await postToInstance(server, path)) as BackupJob;
+  return await withProgress(options, async (progress) => {
+    while (job.state === "running") {
+      if (job.step !== null) progress.show(job.step, job.done, job.total);
+      await Bun.sleep(pollMs);
+      job = (await getFromInstance(server, `/backups/jobs/${job.id}`)) as BackupJob;
+    }
+    if (job.state === "failed") throw new BackupJobError(job.error ?? "The server does not say why.");
+    return job.result as Result;
+  });
+}
