@@ -177,8 +177,8 @@ export function getSearchString(key: string, name: string): string {
 function searchCondition(search: string): SQL {
   const lower = search.trim().toLowerCase();
   const wanted = /\s/.test(lower) ? splitWords(lower) : lower;
-  const pattern = `%${wanted.replace(/[\\%_]/g, "\\$&")}%`;
-  return sql`${flag.searchText} LIKE ${pattern} ESCAPE '\\'`;
+  // Unlike LIKE, it has no wildcards and does not end at a NUL character.
+  return sql`instr(${flag.searchText}, ${wanted}) > 0`;
 }
 
 function splitWords(text: string): string {
