@@ -8,7 +8,11 @@ import { exactly } from "../events/property-sql.ts";
 import type { EventSql, SqlDialect } from "../events/sql-dialect.ts";
 import { isEveryone, isWithin, rolloutPosition } from "../flags/evaluate/bucketing.ts";
 import type { CompiledCohorts } from "../flags/evaluate/cohorts.ts";
-import { compileSubjectFilter, type SubjectFilter } from "../flags/evaluate/person-filter.ts";
+import {
+  compileSubjectFilter,
+  type FilterSubject,
+  type SubjectFilter,
+} from "../flags/evaluate/person-filter.ts";
 import { sourceOfInitial } from "../flags/evaluate/person-view.ts";
 import type { BlastRadius } from "../flags/rules/blast-radius.ts";
 import { parseExactJson } from "../lib/json/exact.ts";
@@ -151,26 +155,38 @@ async function countByProperties(
   const columns = [
     boundSql(bounds),
     ...split.map(({ conditions }) => (conditions.length === 0 ? "true" : conditions.join(" AND "))),
-    ...names.map((name) => dialect.memberJson("properties", name)),
+    ...names.map((name) =>
+      name === idProperty ? "main_distinct_id" : dialect.memberJson("properties", name),
+    ),
   ];
   const memberIndex =
     bounds.length === 0 ? "0" : dialect.hashPosition(`${dialect.text(`${flagKey}.`)} || main_distinct_id`);
   const portions = store.portions(
     `SELECT count(*), ${columns.join(", ")}
-     FROM (SELECT properties, ${memberIndex} AS place FROM ${dialect.persons(projectId)} AS p) AS placed GROUP BY ALL`,
+     FROM (SELECT properties, main_distinct_id, ${memberIndex} AS place FROM ${dialect.persons(projectId)} AS p) AS placed GROUP BY ALL`,
   );
   for await (const rows of portions) {
     for (const [count, within, ...values] of rows) {
-      const properties: JsonObject = Object.create(null);
-      names.forEach((name, index) => {
-        const text = values[sets.length + index];
-        if (text !== null) properties[name] = parseExactJson(text as string) as Json;
-      });
-      const matches = rests.map((rest, index) => Boolean(values[index]) && rest.matches({ properties }));
+      const subject = toSubject(names, values.slice(sets.length));
+      const matches = rests.map((rest, index) => Boolean(values[index]) && rest.matches(subject));
       // Any position below a bound is equivalent to the bound; above all bounds only sets without a rollout match.
       tally.add(matches, bounds[Number(within)] ?? Number.POSITIVE_INFINITY, Number(count));
     }
   }
+}
+
+/** The property that evaluation reads from the request, not from the person. */
+const idProperty = "distinct_id";
+
+function toSubject(names: readonly string[], values: readonly unknown[]): FilterSubject {
+  const properties: JsonObject = Object.create(null);
+  let distinctId: string | undefined;
+  for (const [index, name] of names.entries()) {
+    const text = values[index] as string | null;
+    if (name === idProperty) distinctId = text ?? undefined;
+    else if (text !== null) properties[name] = parseExactJson(text) as Json;
+  }
+  return { properties, distinctId };
 }
 
 /** Splits filters into those that SQL evaluates exactly and the rest; filters on flags do not depend on the person. */
@@ -182,7 +198,9 @@ function splitFilters(
   const others: JsonObject[] = [];
   for (const filter of filters) {
     const isPlain =
-      (filter.type ?? "person") === "person" && sourceOfInitial(String(filter.key)) === undefined;
+      (filter.type ?? "person") === "person" &&
+      filter.key !== idProperty &&
+      sourceOfInitial(String(filter.key)) === undefined;
     const sql = isPlain ? exactly(dialect, "properties", filter) : undefined;
     if (sql !== undefined) conditions.push(sql);
     else if (filter.type !== "flag") others.push(filter);

@@ -112,7 +112,11 @@ export async function preparePersons(
     return persons.map((person) => {
       const staticCohortIds = new Set(staticCohorts.get(person.id));
       for (const [listId, members] of lists) if (members.has(person.uuid)) staticCohortIds.add(listId);
-      return { properties: person.properties as JsonObject, staticCohortIds };
+      return {
+        properties: person.properties as JsonObject,
+        distinctId: person.mainDistinctId,
+        staticCohortIds,
+      };
     });
   };
   return { cohorts, needsLists, subjectsOf: getSubjects };

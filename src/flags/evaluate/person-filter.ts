@@ -22,6 +22,8 @@ export interface FilterContext extends Clock {
 /** A person or a group to test. */
 export interface FilterSubject {
   properties: Readonly<JsonObject>;
+  /** The main distinct ID of the person, for filters on `distinct_id`. */
+  distinctId?: string;
   /** IDs of the static cohorts that contain the person. */
   staticCohortIds?: ReadonlySet<number>;
   /** The key of the group, for filters on `$group_key`. */
@@ -60,7 +62,7 @@ function matchesSubject(
   cohorts: CompiledCohorts,
   clock: Clock,
 ): boolean {
-  const person: PropertyView = new PersonView(undefined, subject.properties, undefined);
+  const person: PropertyView = new PersonView(subject.distinctId, subject.properties, undefined);
   const group: PropertyView = new GroupView(subject.groupKey, subject.properties, undefined);
   const cohortSubject = {
     person,

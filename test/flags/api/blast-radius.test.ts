@@ -1,6 +1,7 @@
 /** Whom a flag reaches, with the real engine behind the routes. */
 
 import { describe, expect, test } from "bun:test";
+import { rolloutPosition } from "../../../src/flags/evaluate/bucketing.ts";
 import { ServerWithEngine } from "../../support/engine.ts";
 import { addGroup, addPerson, emailContains } from "../../support/management-people.ts";
 import { flagsPath } from "../../support/management-server.ts";
@@ -100,6 +101,47 @@ describe("blast radius", () => {
       expect(await it.ask(body)).toEqual(expected);
     });
   }
+  describe("a filter on `distinct_id` tests the main ID, as evaluation does", () => {
+    const byId = (operator: string, value: unknown) => ({
+      key: "distinct_id",
+      type: "person",
+      operator,
+      value,
+    });
+    for (const [operator, value, expected] of [
+      ["exact", ["p1", "P2", "nobody"], ["p1", "p2"]],
+      ["is_not", ["p1"], ["p0", "p2", "p3"]],
+      ["regex", "[01]$", ["p0", "p1"]],
+      ["is_not_set", "is_not_set", []],
+    ] as const) {
+      test(`${operator} ${JSON.stringify(value)}`, async () => {
+        await using it = await peopled();
+        const filter = byId(operator, value);
+        expect(await it.ask({ condition: { properties: [filter] } })).toEqual([expected.length, 4]);
+        const properties = { type: "AND", values: [filter] };
+        const cohorts = "/api/projects/1/cohorts/";
+        const cohort = await it.server.ask("POST", cohorts, {
+          body: { name: "ids", filters: { properties } },
+        });
+        const isMember = { key: "id", type: "cohort", value: cohort.body.id };
+        expect(await it.ask({ condition: { properties: [isMember] } })).toEqual([expected.length, 4]);
+        const search = encodeURIComponent(JSON.stringify([filter]));
+        for (const path of [`persons/?properties=${search}`, `cohorts/${cohort.body.id}/persons/`]) {
+          const { body } = await it.server.ask("GET", `/api/projects/1/${path}`);
+          const found = body.results.map((person: { distinct_ids: string[] }) => person.distinct_ids[0]);
+          expect([path, ...found]).toEqual([path, ...expected]);
+        }
+      });
+    }
+    test("next to other properties, and with the rollout of the main ID", async () => {
+      await using it = await peopled();
+      const properties = [byId("exact", ["p0", "p1", "p3"]), emailContains("@a.com")];
+      expect(await it.ask({ condition: { properties } })).toEqual([2, 4]);
+      const filters = { groups: [{ properties, rollout_percentage: 50 }] };
+      const isOn = ["p0", "p1"].filter((id) => rolloutPosition("half", id) <= 0.5);
+      expect(await it.ask({ filters, key: "half", apply_rollout: true })).toEqual([isOn.length, 4]);
+    });
+  });
   test("both generations of names", async () => {
     await using it = await peopled();
     const { body } = await it.server.ask("POST", `${flagsPath}user_blast_radius/`, {
