@@ -19,14 +19,17 @@ const falseWords = new Set(["false", "0", "no", "off"]);
 /**
  * A boolean filter in any letter case; undefined when absent or empty.
  *
+ * @param alternative a word that the caller accepts as well, for the message
  * @throws {InvalidFieldError} any other word. Source: decision 23.
  */
-export function readBoolean(query: URLSearchParams, name: string): boolean | undefined {
+export function readBoolean(query: URLSearchParams, name: string, alternative?: string): boolean | undefined {
   const word = query.get(name)?.trim().toLowerCase() ?? "";
   if (word === "") return undefined;
   if (trueWords.has(word)) return true;
   if (falseWords.has(word)) return false;
-  throw new InvalidFieldError(name, "invalid_input", "Must be a valid boolean: true or false.");
+  const expected =
+    alternative === undefined ? "a valid boolean: true or false" : `true, false or ${alternative}`;
+  throw new InvalidFieldError(name, "invalid_input", `Must be ${expected}.`);
 }
 
 /**

@@ -158,7 +158,8 @@ function readStatus(query: URLSearchParams): ExperimentStatus | undefined {
 
 /** Archived experiments are hidden by default, as by PostHog. @throws {InvalidFieldError} */
 function readArchived(query: URLSearchParams): boolean | undefined {
-  return query.get("archived") === "all" ? undefined : (readBoolean(query, "archived") ?? false);
+  const isAll = query.get("archived")?.trim().toLowerCase() === "all";
+  return isAll ? undefined : (readBoolean(query, "archived", "all") ?? false);
 }
 
 /** Options for members whose values are JSON. */

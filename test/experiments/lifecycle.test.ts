@@ -395,6 +395,7 @@ test("lists: status, search, order, and what cannot be parsed", async () => {
   expect(await names(`search=list&feature_flag_id=${one.feature_flag.id}`)).toEqual(["aa list"]);
   for (const query of ["status=zzz", "feature_flag_id=x", "created_by_id=x", "archived=x"])
     expect((await api(`/experiments/?${query}`)).status).toBe(400);
+  expect((await api("/experiments/?archived=x")).body.detail).toBe("Must be true, false or all.");
 });
 
 test("commands do the same in the data directory and on a server", async () => {
