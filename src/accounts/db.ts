@@ -39,6 +39,7 @@ import flagViewsSql from "./migrations/020-flag-views.sql" with { type: "text" }
 import webExperimentsSql from "./migrations/021-web-experiments.sql" with { type: "text" };
 import cohortSizesSql from "./migrations/022-cohort-sizes.sql" with { type: "text" };
 import sharedOverviewSql from "./migrations/023-shared-overview.sql" with { type: "text" };
+import analyzedVariantsSql from "./migrations/024-analyzed-variants.sql" with { type: "text" };
 import * as schema from "./schema.ts";
 
 export type Schema = typeof schema;
@@ -72,6 +73,7 @@ const metadataMigrations: readonly Migration[] = [
   { version: 21, name: "web experiments", sql: webExperimentsSql },
   { version: 22, name: "cohort sizes", sql: cohortSizesSql },
   { version: 23, name: "shared overview", sql: sharedOverviewSql },
+  { version: 24, name: "analyzed variants", sql: analyzedVariantsSql },
 ];
 
 /** The part that cluster nodes share in PostgreSQL. */

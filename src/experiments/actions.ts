@@ -13,7 +13,7 @@ import { createFlag, type FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import { EditConflictError, InvalidFieldError, trimmedString } from "../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../lib/json/value.ts";
 import { recordExperiment } from "./activity.ts";
-import { type EditInput, getColumns, type NewInput } from "./fields.ts";
+import { assertExcludable, type EditInput, getColumns, type NewInput } from "./fields.ts";
 import {
   assertLaunchable,
   assertVariants,
@@ -37,6 +37,7 @@ import {
   writeExperiment,
 } from "./store.ts";
 import { assertTransition } from "./transitions.ts";
+import { variantKeys } from "./variants.ts";
 
 /** Creates a draft, and its flag unless one with the key exists. @throws {InvalidFieldError} */
 export function createExperiment(deps: FlagWriteDeps, actor: ExperimentActor, input: NewInput): Experiment {
@@ -44,13 +45,15 @@ export function createExperiment(deps: FlagWriteDeps, actor: ExperimentActor, in
   const name = trimmedString("name", input.name, 400);
   return deps.metadata.change((t) => {
     const { flag, ownsFlag } = flagOfNew(deps, t, actor, { ...input, name });
+    const columns = getColumns(t, project.id, input, undefined);
+    assertExcludable(columns, variantKeys(flag.filters));
     const created = insertExperiment(t, {
       projectId: project.id,
       flagId: flag.id,
       ownsFlag,
       name,
       type: input.type ?? "product",
-      ...getColumns(t, project.id, input, undefined),
+      ...columns,
       createdById: getCreatorId(actor.by),
       createdAt: now,
       updatedAt: now,
@@ -153,6 +156,8 @@ export function updateExperiment(
       ...(input.archived === undefined ? {} : { archived: input.archived }),
       ...(input.deleted === undefined ? {} : { deleted: input.deleted }),
     };
+    if (changed.excludedVariants !== undefined || changed.statsConfig !== undefined)
+      assertExcludable({ ...before, ...changed }, variantKeys(getFlag(t, before).filters));
     const holdoutId = changed.holdoutId;
     // Those of a deleted experiment are not in effect, and were not checked when they changed.
     const rollbacks = before.deleted ? [] : readRollbacks(t, before);

@@ -23,6 +23,9 @@ function getShown(experiment: Experiment): JsonObject {
     parameters: experiment.parameters,
     only_count_matured_users: experiment.onlyCountMaturedUsers,
     minimum_exposures: experiment.minimumExposures,
+    excluded_variants: experiment.excludedVariants,
+    primary_metrics_ordered_uuids: experiment.primaryMetricsOrder,
+    secondary_metrics_ordered_uuids: experiment.secondaryMetricsOrder,
     running_time_calculation: experiment.runningTimeCalculation,
     tags: experiment.tags,
   };

@@ -28,12 +28,12 @@ import {
   type StatsSettings,
   summarizeExposures,
   toRequest,
-  variantKeys,
 } from "./results.ts";
 import { getMetrics, type RoledMetric } from "./roled-metrics.ts";
 import { daysUntilPlanned, getSentence } from "./sentence.ts";
 import { toSample } from "./stats/samples.ts";
 import { type Experiment, getStatus } from "./store.ts";
+import { analyzedVariants } from "./variants.ts";
 
 export interface ExperimentQueries {
   /** Exposures and sums from the event store. @throws {InvalidFieldError} a metric uses an unsupported filter. */
@@ -71,7 +71,7 @@ export function prepare(deps: ComputeDeps, experiment: Experiment, { project }: 
   if (flag === undefined) throw new NotFoundError();
   const index = getGroupType({}, flag.filters);
   const types = index === null ? [] : (deps.groupTypes?.(project.id) ?? []);
-  const variants = variantKeys(flag.filters);
+  const variants = analyzedVariants(experiment, flag.filters);
   return {
     flag,
     variants,
@@ -191,7 +191,7 @@ export async function computeResults(
       isBlocked,
       daysLeft: daysUntilPlanned(experiment, exposures, options.now),
     }),
-    warnings: getWarnings(exposures, { shares }) as unknown as Json,
+    warnings: getWarnings(exposures, { shares, excluded: experiment.excludedVariants }) as unknown as Json,
     exposures: exposuresBody(exposures, sums.exposures, variants, options),
     sample_ratio: ratioBody(exposures),
     metrics: shown.map(metricBody),

@@ -4,10 +4,11 @@ import type { Static } from "@sinclair/typebox";
 import type { MetadataTx } from "../accounts/db.ts";
 import { normalizeTags } from "../flags/rules/key.ts";
 import { InvalidFieldError, trimmedString } from "../lib/errors.ts";
-import { isJsonObject, type JsonObject } from "../lib/json/value.ts";
+import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
 import type { ExperimentEdit, NewExperimentInput } from "./api/schemas.ts";
 import { checkFilters, readMetrics } from "./metrics.ts";
 import { type Experiment, findHoldout, type NewExperiment, savedMetricsById } from "./store.ts";
+import { baselineKey } from "./variants.ts";
 
 export type NewInput = Static<typeof NewExperimentInput>;
 export type EditInput = Static<typeof ExperimentEdit>;
@@ -24,9 +25,17 @@ export function getColumns(
   if (input.description !== undefined) changed.description = input.description ?? "";
   if (input.tags !== undefined) changed.tags = normalizeTags(input.tags ?? [], "tags") ?? [];
   if (input.parameters !== undefined) {
-    const { feature_flag_variants: _, ...others } = input.parameters ?? {};
+    const { feature_flag_variants: _, excluded_variants: excluded, ...others } = input.parameters ?? {};
     changed.parameters = others;
+    // Older clients of PostHog send them there.
+    if (excluded !== undefined) changed.excludedVariants = readKeys(excluded);
   }
+  if (input.excluded_variants !== undefined)
+    changed.excludedVariants = [...new Set(input.excluded_variants ?? [])];
+  if (input.primary_metrics_ordered_uuids !== undefined)
+    changed.primaryMetricsOrder = input.primary_metrics_ordered_uuids;
+  if (input.secondary_metrics_ordered_uuids !== undefined)
+    changed.secondaryMetricsOrder = input.secondary_metrics_ordered_uuids;
   if (input.metrics !== undefined) changed.metrics = readMetrics(input.metrics, "metrics");
   if (input.metrics_secondary !== undefined)
     changed.metricsSecondary = readMetrics(input.metrics_secondary, "metrics_secondary");
@@ -45,6 +54,34 @@ export function getColumns(
   if (input.holdout_id !== undefined) changed.holdoutId = readHoldout(t, projectId, input.holdout_id, before);
   return changed;
 }
+
+function readKeys(sent: Json): string[] {
+  if (sent === null) return [];
+  if (Array.isArray(sent) && sent.every((key) => typeof key === "string")) return [...new Set(sent)];
+  throw invalidExclusion("excluded_variants must be a list of strings");
+}
+
+/** @throws {InvalidFieldError} the texts of PostHog: results compare at least one variant with the baseline. */
+export function assertExcludable(
+  { excludedVariants: excluded = [], statsConfig = {} }: Partial<NewExperiment>,
+  variants: readonly string[],
+): void {
+  if (excluded.length === 0) return;
+  const holdouts = excluded.filter((key) => key.startsWith("holdout-"));
+  if (holdouts.length > 0)
+    throw invalidExclusion(`cannot exclude holdout pseudo-variants: ${holdouts.join(", ")}`);
+  const baseline = baselineKey(statsConfig, variants);
+  if (excluded.includes(baseline))
+    throw invalidExclusion(`baseline variant cannot be excluded ('${baseline}')`);
+  const unknown = excluded.filter((key) => !variants.includes(key));
+  if (unknown.length > 0)
+    throw invalidExclusion(`unknown variants for this experiment: ${unknown.join(", ")}`);
+  if (excluded.length + 1 === variants.length)
+    throw invalidExclusion("at least one test variant must remain in analysis");
+}
+
+const invalidExclusion = (detail: string) =>
+  new InvalidFieldError("excluded_variants", "invalid_input", detail);
 
 /** @throws {InvalidFieldError} */
 function readCriteria(criteria: JsonObject): JsonObject {

@@ -21,7 +21,7 @@ export interface ExperimentActor extends FlagActor {
 }
 
 const variantsMin = 2;
-const variantsMax = 20;
+export const variantsMax = 20;
 
 /** `filters.holdout` of the flag for a holdout, or null to remove it. */
 export function holdoutFilters(

@@ -1,7 +1,6 @@
 /** Results of an experiment: statistics over the sums of the event store (contract: experiments 2). */
 
 import type { ExperimentRequest, ExposureCount, MetricSums } from "../events/insights/experiment.ts";
-import { getVariants } from "../flags/rules/types.ts";
 import { isJsonObject, type JsonObject } from "../lib/json/value.ts";
 import { getMeasure, toMetricRequest } from "./metrics.ts";
 import type { RoledMetric } from "./roled-metrics.ts";
@@ -13,6 +12,7 @@ import { type ExposurePeriod, type SampleRatio, testSampleRatio } from "./stats/
 import { detectableEffect } from "./stats/sample-size.ts";
 import { adjustByCuped, cupedPersonsMin, type Sample, toSample } from "./stats/samples.ts";
 import type { Experiment } from "./store.ts";
+import { baselineKey } from "./variants.ts";
 
 /** The settings of the statistics, with their defaults. */
 export interface StatsSettings {
@@ -44,11 +44,9 @@ export function readSettings(experiment: Experiment, variants: readonly string[]
   const cuped = part("cuped");
   const prior = part("prior");
   const planned = experiment.runningTimeCalculation.recommended_sample_size;
-  const named = config.baseline_variant_key;
-  const fallback = variants.includes("control") ? "control" : (variants[0] ?? "control");
   return {
     method: config.method === "frequentist" ? "frequentist" : "bayesian",
-    baselineKey: typeof named === "string" && variants.includes(named) ? named : fallback,
+    baselineKey: baselineKey(config, variants),
     level: number(part("bayesian").ci_level, 0.95),
     alpha: number(frequentist.alpha, 0.05),
     isSequential: frequentist.sequential !== false,
@@ -66,9 +64,10 @@ export function readSettings(experiment: Experiment, variants: readonly string[]
 /** What the event store computes. @param shares changes of the percentages since the launch */
 export function toRequest(
   experiment: Experiment,
-  flag: { key: string; filters: JsonObject },
+  flag: { key: string },
   metrics: readonly JsonObject[],
   options: {
+    variants: readonly string[];
     settings: StatsSettings;
     shares: readonly SharePeriod[];
     groupType?: string | undefined;
@@ -85,7 +84,7 @@ export function toRequest(
   return {
     flagKey: flag.key,
     variants: [
-      ...variantKeys(flag.filters),
+      ...options.variants,
       ...(experiment.holdoutId === null ? [] : [`holdout-${experiment.holdoutId}`]),
     ],
     start: (experiment.startDate ?? options.now).getTime() * 1_000,
@@ -103,9 +102,6 @@ export function toRequest(
 /** Whether persons who saw several variants count, by their first. */
 export const multipleOf = ({ exposureCriteria }: Experiment): ExperimentRequest["multiple"] =>
   exposureCriteria.multiple_variant_handling === "first_seen" ? "first_seen" : "exclude";
-
-export const variantKeys = (filters: JsonObject): string[] =>
-  getVariants(filters).map((variant) => String(variant.key));
 
 /** Percentages of the variants from a moment on. */
 export interface SharePeriod {
@@ -160,9 +156,14 @@ export interface Warning {
 /** What makes results doubtful. */
 export function getWarnings(
   { multiple, total, sampleRatio }: Exposures,
-  { shares }: { shares: readonly SharePeriod[] },
+  { shares, excluded }: { shares: readonly SharePeriod[]; excluded: readonly string[] },
 ): Warning[] {
   const warnings: Warning[] = [];
+  if (excluded.length > 0)
+    warnings.push({
+      code: "excluded_variants",
+      message: `Variants left out of results: ${excluded.join(", ")}.`,
+    });
   if (sampleRatio?.isMismatch)
     warnings.push({
       code: "sample_ratio_mismatch",

@@ -12,14 +12,14 @@ export interface RoledMetric {
   role: MetricRole;
 }
 
-/** All metrics in the order of results: primary, secondary, saved. */
+/** All metrics in the order of results: primary, secondary, saved, unless the experiment has an order. */
 export function getMetrics(db: Reading, experiment: Experiment): RoledMetric[] {
   const links = savedMetricLinks(experiment);
   const ids = links.map(({ id }) => id);
   const saved = savedMetricsById(db, experiment.projectId, ids);
   const roled = (metrics: readonly JsonObject[], role: MetricRole): RoledMetric[] =>
     metrics.map((metric) => ({ metric, role: isJsonObject(metric.guardrail) ? "guardrail" : role }));
-  return [
+  const all = [
     ...roled(experiment.metrics, "primary"),
     ...roled(experiment.metricsSecondary, "secondary"),
     ...links.flatMap(({ id, role }): RoledMetric[] => {
@@ -30,6 +30,24 @@ export function getMetrics(db: Reading, experiment: Experiment): RoledMetric[] {
       ];
     }),
   ];
+  return inOrder(all, experiment);
+}
+
+/** Secondary metrics after the others, each part in its order; unlisted ones follow. */
+function inOrder(all: RoledMetric[], experiment: Experiment): RoledMetric[] {
+  const { primaryMetricsOrder: primary, secondaryMetricsOrder: secondary } = experiment;
+  if (primary === null && secondary === null) return all;
+  const rank = ({ metric, role }: RoledMetric) => {
+    const order = (role === "secondary" ? secondary : primary) ?? [];
+    const position = order.indexOf(String(metric.uuid));
+    return (
+      (role === "secondary" ? all.length + order.length : 0) + (position === -1 ? order.length : position)
+    );
+  };
+  return all
+    .map((item) => ({ item, rank: rank(item) }))
+    .sort((a, b) => a.rank - b.rank)
+    .map(({ item }) => item);
 }
 
 /** The events that a metric counts. */

@@ -151,6 +151,15 @@ const duplicateExperiment = operation({
     const experiment = getExperiment(stores.metadata.db, project.id, id);
     const flag = findFlag(stores.metadata.db, project.id, experiment.flagId)!;
     const isNew = key !== undefined && key !== flag.key;
+    const newIds = new Map<string, string>();
+    const withNewId = (metric: JsonObject): JsonObject => {
+      const uuid = Bun.randomUUIDv7();
+      newIds.set(String(metric.uuid), uuid);
+      return { ...metric, uuid };
+    };
+    // Saved metrics have the same UUID in every experiment.
+    const withNewIds = (order: readonly string[] | null) =>
+      order?.map((uuid) => newIds.get(uuid) ?? uuid) ?? null;
     const actor = getExperimentActor(context);
     const copy = stores.metadata.change((t) => {
       const created = createExperiment(stores, actor, {
@@ -162,13 +171,16 @@ const duplicateExperiment = operation({
         ...(isNew
           ? { parameters: { ...experiment.parameters, feature_flag_variants: getVariants(flag.filters) } }
           : { parameters: experiment.parameters }),
-        metrics: withoutIds(experiment.metrics),
-        metrics_secondary: withoutIds(experiment.metricsSecondary),
+        metrics: experiment.metrics.map(withNewId),
+        metrics_secondary: experiment.metricsSecondary.map(withNewId),
+        primary_metrics_ordered_uuids: withNewIds(experiment.primaryMetricsOrder),
+        secondary_metrics_ordered_uuids: withNewIds(experiment.secondaryMetricsOrder),
         saved_metrics_ids: experiment.savedMetrics as { id: number; metadata: JsonObject }[],
         exposure_criteria: experiment.exposureCriteria as never,
         stats_config: experiment.statsConfig as never,
         only_count_matured_users: experiment.onlyCountMaturedUsers,
         minimum_exposures: experiment.minimumExposures,
+        excluded_variants: experiment.excludedVariants,
         running_time_calculation: experiment.runningTimeCalculation,
         holdout_id: experiment.holdoutId,
       });
@@ -179,8 +191,6 @@ const duplicateExperiment = operation({
 });
 
 const getVariants = (filters: JsonObject) => (filters.multivariate as JsonObject).variants!;
-const withoutIds = (metrics: readonly JsonObject[]) =>
-  metrics.map(({ uuid: _, ...metric }) => metric as JsonObject);
 
 /** In the order of the documentation. */
 export const experimentOperations = [

@@ -48,6 +48,7 @@ beforeAll(async () => {
     metrics: [{ ...metric, name: "Orders", guardrail: { tolerance: 0.1, action: "warn" } }],
     saved_metrics_ids: [{ id: saved.id, metadata: { type: "secondary" } }],
     holdout_id: holdout.id,
+    primary_metrics_ordered_uuids: ["b", "a"],
     stats_config: { method: "frequentist", frequentist: { alpha: 0.01 } },
     tags: ["checkout"],
   });
@@ -126,6 +127,7 @@ test("a document has the objects, and another project gets them; a second import
         name: "One-click payment",
         feature_flag_key: "one-click",
         holdout: "5 % of all",
+        primary_metrics_ordered_uuids: ["b", "a"],
         saved_metrics: [{ name: "Revenue", metadata: { type: "secondary" } }],
         start_date: from,
       },

@@ -26,6 +26,7 @@ import {
   tag,
 } from "../../http/schemas.ts";
 import { toApiTime, toApiTimeOrNull } from "../../lib/time.ts";
+import { variantsMax } from "../flag-changes.ts";
 import {
   type Experiment,
   experimentStatuses,
@@ -86,6 +87,17 @@ const SavedMetricLinks = list(SavedMetricLink);
 /** An experiment has at most as many saved metrics as its two lists and guardrails have places. */
 const savedMetricsMax = 60;
 
+/** Both lists of metrics and the saved ones. */
+const orderedMax = 100;
+const MetricOrder = list(string({ max: nameMax }), {
+  maxItems: orderedMax,
+  description: "UUIDs of metrics in the order of results; others follow.",
+});
+const ExcludedVariants = list(string({ max: nameMax }), {
+  maxItems: variantsMax,
+  description: "Variants that are served, but left out of results; never the baseline.",
+});
+
 const descriptionMax = 3_000;
 export const conclusionCommentMax = 4_000;
 const editable = {
@@ -104,6 +116,9 @@ const editable = {
   stats_config: optional(nullable(StatsConfig)),
   only_count_matured_users: optional(bool()),
   minimum_exposures: optional(int({ minimum: 0, maximum: 1_000_000_000 })),
+  excluded_variants: optional(nullable(ExcludedVariants)),
+  primary_metrics_ordered_uuids: optional(nullable(MetricOrder)),
+  secondary_metrics_ordered_uuids: optional(nullable(MetricOrder)),
   running_time_calculation: optional(
     nullable(record({ description: "The plan; `minimum_detectable_effect` is in percent." })),
   ),
@@ -200,6 +215,9 @@ export const ExperimentBody = named(
     stats_config: record(),
     only_count_matured_users: bool(),
     minimum_exposures: int(),
+    excluded_variants: ExcludedVariants,
+    primary_metrics_ordered_uuids: nullable(MetricOrder),
+    secondary_metrics_ordered_uuids: nullable(MetricOrder),
     running_time_calculation: record(),
     holdout_id: nullable(int()),
     holdout: nullable(HoldoutBody),
@@ -260,6 +278,9 @@ export function experimentBody(
     stats_config: experiment.statsConfig,
     only_count_matured_users: experiment.onlyCountMaturedUsers,
     minimum_exposures: experiment.minimumExposures,
+    excluded_variants: experiment.excludedVariants,
+    primary_metrics_ordered_uuids: experiment.primaryMetricsOrder,
+    secondary_metrics_ordered_uuids: experiment.secondaryMetricsOrder,
     running_time_calculation: experiment.runningTimeCalculation,
     holdout_id: experiment.holdoutId,
     holdout: holdout === undefined ? null : holdoutBody(holdout, users),
@@ -355,6 +376,9 @@ export const exampleExperiment = {
   stats_config: { method: "bayesian" },
   only_count_matured_users: false,
   minimum_exposures: 100,
+  excluded_variants: [],
+  primary_metrics_ordered_uuids: null,
+  secondary_metrics_ordered_uuids: null,
   running_time_calculation: {},
   holdout_id: null,
   holdout: null,

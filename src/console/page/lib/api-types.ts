@@ -269,6 +269,9 @@ export type Experiment = {
   stats_config: { [name: string]: unknown };
   only_count_matured_users: boolean;
   minimum_exposures: number;
+  excluded_variants: string[];
+  primary_metrics_ordered_uuids: string[] | null;
+  secondary_metrics_ordered_uuids: string[] | null;
   running_time_calculation: { [name: string]: unknown };
   holdout_id: number | null;
   holdout: ExperimentHoldout | null;
