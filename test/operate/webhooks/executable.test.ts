@@ -48,7 +48,12 @@ test("changes made by commands and by a server that was killed are delivered onc
     status: 200,
     event: "test",
   });
-  expect(await json("webhooks", "deliveries", "1")).toMatchObject([
+  // A result is stored after the response of the receiver.
+  const deliveries = await until(async () => {
+    const found = (await json("webhooks", "deliveries", "1")) as { state: string }[];
+    return found.every(({ state }) => state !== "pending") && found;
+  }, "the results are stored");
+  expect(deliveries).toMatchObject([
     { event: "test", state: "delivered" },
     { item: "online", state: "delivered" },
     { item: "offline", state: "delivered" },
