@@ -33,39 +33,44 @@ export function createEdge(paths: RegisteredPaths, isSecure: boolean, deps: Edge
 }
 
 function createLifecycle(isSecure: boolean, deps: EdgeDeps) {
-  return new Elysia({
-    name: "flagkeep",
-    // Elysia's HEAD routes run the GET and read its body to count the bytes, even of an endless stream.
-    adapter: { ...BunAdapter, isWebStandard: false },
-    normalize: false,
-    strictPath: true,
-    // With true, Elysia searches the path after a host of typical length and fails for `http://api/`; with false it
-    // searches after `http://`, which in `https://` would find the second slash.
-    handler: { standardHostname: isSecure },
-  })
-    .decorate("exchange", undefined as unknown as RequestContext)
-    .onRequest((context) => {
-      const { request } = context;
-      context.exchange = new RequestContext(request, deps.getConnectionInfo(request), unknownPath, deps);
+  return (
+    new Elysia({
+      name: "flagkeep",
+      // Elysia's HEAD routes run the GET and read its body to count the bytes, even of an endless stream.
+      adapter: { ...BunAdapter, isWebStandard: false },
+      normalize: false,
+      strictPath: true,
+      // With true, Elysia searches the path after a host of typical length and fails for `http://api/`; with false it
+      // searches after `http://`, which in `https://` would find the second slash.
+      handler: { standardHostname: isSecure },
     })
-    .onError({ as: "global" }, ({ error: thrown, exchange, set }) => {
-      // Otherwise Elysia rebuilds the response with its own status.
-      set.status = 200;
-      const error = thrown instanceof NotFoundError ? notFound() : thrown;
-      deps.onError?.(error);
-      const { request, requestId, registered } = exchange;
-      const failure = isClientDisconnected(error, request.signal) ? clientDisconnected() : toHttpError(error);
-      exchange.reason = failure.message;
-      if (failure.status === 500) logUnexpectedError(error, { request, requestId, log: deps.log });
-      return registered.profile.reject(failure, error, exchange);
-    })
-    .mapResponse({ as: "global" }, async ({ exchange, responseValue }) => {
-      exchange.end();
-      const finished = finishResponse(responseValue, exchange.registered.profile, exchange);
-      const response = finished instanceof Promise ? await finished : finished;
-      deps.onSeen?.(completed(exchange, response.status));
-      return response;
-    });
+      // As an object: with `undefined` as the second argument Elysia would add a member named "" instead.
+      .decorate({ exchange: undefined as unknown as RequestContext })
+      .onRequest((context) => {
+        const { request } = context;
+        context.exchange = new RequestContext(request, deps.getConnectionInfo(request), unknownPath, deps);
+      })
+      .onError({ as: "global" }, ({ error: thrown, exchange, set }) => {
+        // Otherwise Elysia rebuilds the response with its own status.
+        set.status = 200;
+        const error = thrown instanceof NotFoundError ? notFound() : thrown;
+        deps.onError?.(error);
+        const { request, requestId, registered } = exchange;
+        const failure = isClientDisconnected(error, request.signal)
+          ? clientDisconnected()
+          : toHttpError(error);
+        exchange.reason = failure.message;
+        if (failure.status === 500) logUnexpectedError(error, { request, requestId, log: deps.log });
+        return registered.profile.reject(failure, error, exchange);
+      })
+      .mapResponse({ as: "global" }, async ({ exchange, responseValue }) => {
+        exchange.end();
+        const finished = finishResponse(responseValue, exchange.registered.profile, exchange);
+        const response = finished instanceof Promise ? await finished : finished;
+        deps.onSeen?.(completed(exchange, response.status));
+        return response;
+      })
+  );
 }
 
 function completed(exchange: RequestContext, status: number): CompletedRequest {
