@@ -153,12 +153,14 @@ async function figuresSql(store: EventSql, web: WebQuery, figures: Figures): Pro
   const { breakdown } = figures;
   if (breakdown === "Page") return await pagesSql(store, web, figures);
   const source = await valuedVisits(store, web, breakdown);
-  const shown = showsNull(breakdown) ? "" : "WHERE e.value IS NOT NULL";
-  return byValue(`SELECT * FROM (${source}) AS e ${shown}`, figures);
+  return byValue(source, figures, showsNull(breakdown) ? "" : "HAVING count(v.value) > 0");
 }
 
-/** SQL for the figures of rows with `value`, `estimated`, `period`, `who`, `views`, and for bounce rates `bounced`. */
-function byValue(source: string, { names, conversions }: Omit<Figures, "breakdown">): string {
+/**
+ * SQL for the figures of rows with `value`, `estimated`, `period`, `who`, `views`, and for bounce rates `bounced`.
+ * @param shown a condition on groups; one on `source` would be evaluated for all events
+ */
+function byValue(source: string, { names, conversions }: Omit<Figures, "breakdown">, shown = ""): string {
   const hasBounces = names.includes("bounce_rate");
   const ofPeriods = (getValue: (period: number) => string[]) => Object.values(periods).flatMap(getValue);
   const within = (period: number, value: string) => `CASE WHEN ${inPeriod(period)} THEN ${value} ELSE 0 END`;
@@ -187,7 +189,7 @@ function byValue(source: string, { names, conversions }: Omit<Figures, "breakdow
       SELECT v.value AS value, sum(v.estimated) AS estimated, ${sums.join(", ")} FROM (
         SELECT e.value AS value, e.who AS who, sum(e.estimated) AS estimated, ${ofVisitors.join(", ")}
         FROM (${source}) AS e GROUP BY e.value, e.who
-      ) AS v ${converted} GROUP BY v.value
+      ) AS v ${converted} GROUP BY v.value ${shown}
     ) AS g`;
 }
 

@@ -18,10 +18,12 @@ export interface ChannelInputs {
 
 /** SQL for the channel of a visit, one of `channelNames`. */
 function channelSql(dialect: SqlDialect, { referrer, medium, hasAdClick, hasUtm }: ChannelInputs): string {
-  const lowMedium = `coalesce(${dialect.lower(medium)}, '')`;
-  const lowReferrer = dialect.lower(referrer);
-  const isMedium = (pattern: string) => dialect.matches(lowMedium, pattern);
-  const isReferrer = (pattern: string) => dialect.matches(lowReferrer, pattern);
+  const direct = dialect.text(directReferrer);
+  // Most visits have neither a medium nor a referrer, and patterns are slow.
+  const isMedium = (pattern: string) =>
+    `(${medium} IS NOT NULL AND ${dialect.matches(dialect.lower(medium), pattern)})`;
+  const isReferrer = (pattern: string) =>
+    `(${referrer} <> ${direct} AND ${dialect.matches(dialect.lower(referrer), pattern)})`;
   const { paidMedium, emailMedium, assistant, searchEngine, socialNetwork } = channelPatterns;
   return `CASE WHEN ${hasAdClick} OR ${isMedium(paidMedium)} THEN 'Paid'
     WHEN ${isMedium(emailMedium)} THEN 'Email'
@@ -29,7 +31,7 @@ function channelSql(dialect: SqlDialect, { referrer, medium, hasAdClick, hasUtm 
     WHEN ${isReferrer(searchEngine)} THEN 'Search'
     WHEN ${isReferrer(socialNetwork)} THEN 'Social'
     WHEN ${hasUtm} THEN 'Campaign'
-    WHEN ${referrer} = ${dialect.text(directReferrer)} THEN 'Direct'
+    WHEN ${referrer} = ${direct} THEN 'Direct'
     ELSE 'Referral' END`;
 }
 

@@ -59,8 +59,9 @@ async function withFields(store: EventSql, query: WebQuery, fields: readonly Vis
   ]);
   // Rows of events instead of their values: a list then reads only its own properties.
   const rows = roles.map((role) => ({ name: rowColumn(role), role, value: rowId }));
-  const table = await store.cachedTable(key, withOwners(store, query, groupedVisits(store, query, rows)));
-  return withEvents(store, query, table, fields);
+  const columns = ["period", timeColumn(store), "micros", "bounced", "views", ...roles.map(rowColumn)];
+  const visits = withOwners(store, query, groupedVisits(store, query, rows), columns);
+  return withEvents(store, query, await store.cachedTable(key, visits), fields);
 }
 
 /** A value of one of a visit's events. */
@@ -75,29 +76,54 @@ export interface RoleColumn {
 export const roleColumns = (store: EventSql, fields: readonly VisitField[]): RoleColumn[] =>
   fields.map((name) => ({ name, role: visitFields[name].role, value: visitFields[name].sql(store) }));
 
+/** `seq` is unique within a lane. */
+const lane = "CASE WHEN e.historical THEN 1 ELSE 0 END";
 /** Identifies an event within its project. */
-const rowId = "(e.seq * 2 + CASE WHEN e.historical THEN 1 ELSE 0 END)";
+const rowId = `(e.seq * 2 + ${lane})`;
 const rowColumn = (role: Role) => `${role}_row`;
 
-/** Joins the events that the fields of cached visits read. */
+/** Adds the fields that cached visits read to them, from the event of each role. */
 function withEvents(store: EventSql, query: WebQuery, table: string, fields: readonly VisitField[]): string {
-  const { where } = inRanges(store, query);
-  const joins = roles.flatMap((role) => {
-    const own = fields.filter((name) => visitFields[name].role === role);
-    if (own.length === 0) return [];
-    const values = own.map((name) => `${visitFields[name].sql(store)} AS ${name}`).join(", ");
-    return [
-      `LEFT JOIN (SELECT ${rowId} AS row_id, ${values} FROM events e WHERE ${where}) AS ${role}_event
-       ON ${role}_event.row_id = v.${rowColumn(role)}`,
-    ];
-  });
-  const columns = fields.map((name) => `, ${visitFields[name].role}_event.${name}`).join("");
-  return `SELECT v.*${columns} FROM ${table} v ${joins.join(" ")}`;
+  const ofRole = (role: Role) => fields.filter((name) => visitFields[name].role === role);
+  const campaign = ofRole("campaign");
+  const visits =
+    campaign.length === 0
+      ? table
+      : `(${joined(store, query, { visits: table, role: "campaign", fields: campaign })} UNION ALL
+        SELECT v.*, ${campaign.map((name) => `${store.dialect.nullText} AS ${name}`).join(", ")}
+        FROM ${table} v WHERE v.${rowColumn("campaign")} IS NULL)`;
+  return roles
+    .filter((role) => role !== "campaign" && ofRole(role).length > 0)
+    .reduce(
+      (source, role) => joined(store, query, { visits: `(${source})`, role, fields: ofRole(role) }),
+      `SELECT v.* FROM ${visits} v`,
+    );
+}
+
+/**
+ * SQL for visits that have an event of a role, with its values. They are computed after the join, for fewer rows. It
+ * compares `seq` as it is stored: DuckDB then skips most events while scanning, but not by expressions or in outer joins.
+ */
+function joined(
+  store: EventSql,
+  query: WebQuery,
+  { visits, role, fields }: { visits: string; role: Role; fields: readonly VisitField[] },
+): string {
+  const row = `v.${rowColumn(role)}`;
+  const values = fields.map((name) => `${visitFields[name].sql(store)} AS ${name}`).join(", ");
+  return `SELECT v.*, ${values} FROM ${visits} v JOIN events e ON e.seq = ${row} // 2 AND ${lane} + ${row} % 2 <> 1
+    WHERE ${inRanges(store, query).all}`;
 }
 
 /** Owners are joined to visits, not to events: there are fewer. */
-export function withOwners({ dialect }: EventSql, { request }: WebQuery, source: string): string {
-  return `SELECT e.*, ${dialect.who} AS who FROM (${source}) AS e ${dialect.ownerOfEvent(request.projectId)}`;
+export function withOwners(
+  { dialect }: EventSql,
+  { request }: WebQuery,
+  source: string,
+  columns: readonly string[] = ["*"],
+): string {
+  const read = columns.map((name) => `e.${name}`).join(", ");
+  return `SELECT ${read}, ${dialect.who} AS who FROM (${source}) AS e ${dialect.ownerOfEvent(request.projectId)}`;
 }
 
 /** The name of the column that `SqlDialect.time` reads. */
@@ -125,7 +151,7 @@ export function visitAggregates(store: EventSql, columns: readonly RoleColumn[])
     `min(h.${time}) AS ${time}`,
     `CASE WHEN ${micros} > ${dayMicros} THEN ${dayMicros} ELSE ${micros} END AS micros`,
     `CASE WHEN sum(h.is_view) = 1 AND ${micros} < ${bounceMicros} THEN 1 ELSE 0 END AS bounced`,
-    "sum(h.is_view * h.is_selected) AS views",
+    "sum(h.is_view * h.is_selected)::BIGINT AS views",
     ...columns.map(({ name, role }) => `${dialect.valueAtLeast(`h.${name}`, order[role])} AS ${name}`),
   ].join(", ");
 }
@@ -201,15 +227,13 @@ interface RangePart {
   period: string;
 }
 
-/** SQL for events of the ranges: `where` for all, and the parts to read. */
+/** SQL for events of the ranges: `where` for these, `all` also for those between, and the parts to read. */
 export function inRanges({ dialect }: EventSql, { request, current, previous }: WebQuery) {
   const within = (range: Range) => rangeSql(dialect, range, request).within.join(" AND ");
   const whereIn = (range: Range) => `e.project_id = ${request.projectId} AND ${within(range)}`;
-  const all = previous === undefined ? current : getSpan(previous, current);
-  const where =
-    previous === undefined
-      ? whereIn(current)
-      : `${whereIn(all)} AND (${within(current)} OR ${within(previous)})`;
+  const span = previous === undefined ? current : getSpan(previous, current);
+  const all = whereIn(span);
+  const where = previous === undefined ? all : `${all} AND (${within(current)} OR ${within(previous)})`;
   const ofPeriod = (range: Range, period: number): RangePart => ({
     where: whereIn(range),
     period: `${period}`,
@@ -223,7 +247,13 @@ export function inRanges({ dialect }: EventSql, { request, current, previous }: 
       { where, period: `CASE WHEN ${within(current)} THEN ${periods.current} ELSE ${periods.previous} END` },
     ];
   // Two days earlier: wall times are not instants.
-  return { where, parts, baseMicros: (all.fromMs - 2 * dayMs) * 1_000, spanMs: all.toMs - all.fromMs };
+  return {
+    where,
+    all,
+    parts,
+    baseMicros: (span.fromMs - 2 * dayMs) * 1_000,
+    spanMs: span.toMs - span.fromMs,
+  };
 }
 
 /** The range from the start of one to the end of another, later one. */
