@@ -1,5 +1,6 @@
 /** A field with suggestions in groups; any other text is allowed too. */
 
+import type { ComponentChildren } from "preact";
 import { useId, useRef, useState } from "preact/hooks";
 import { closest } from "../lib/closest.ts";
 import { messages } from "../messages/index.ts";
@@ -9,7 +10,7 @@ const shownMax = 100;
 
 export interface ComboOption {
   value: string;
-  group: string;
+  group?: string | undefined;
   /** Shown at the end, such as a count. */
   hint?: string | undefined;
 }
@@ -24,10 +25,12 @@ export function Combobox({
   error,
   isRequired,
   class: more = "",
+  start,
   onInput,
   onOpen,
   onChosen,
   onCommit,
+  onKeyDown,
 }: {
   label: string;
   isLabelHidden?: boolean;
@@ -39,6 +42,8 @@ export function Combobox({
   error?: string | undefined;
   isRequired?: boolean;
   class?: string;
+  /** In the same box, before the text. */
+  start?: ComponentChildren;
   onInput: (value: string) => void;
   /** Called when the list opens: options may be loaded then. */
   onOpen?: () => void;
@@ -46,14 +51,16 @@ export function Combobox({
   onChosen?: (value: string) => void;
   /** Called with a complete value: chosen, after Enter, or when the field loses the focus. */
   onCommit?: ((value: string) => void) | undefined;
+  /** Called for keys in the text that the list does not use. */
+  onKeyDown?: (event: KeyboardEvent) => void;
 }) {
   const id = useId();
   const input = useRef<HTMLInputElement>(null);
   const [isOpen, setOpen] = useState(false);
-  /** What was typed since the list opened: the present value filters nothing. */
-  const [typed, setTyped] = useState<string>();
+  /** Whether text was typed since the list opened: the present value filters nothing. */
+  const [isTyped, setTyped] = useState(false);
   const [position, setPosition] = useState(-1);
-  const wanted = (typed ?? "").trim().toLowerCase();
+  const wanted = (isTyped ? value : "").trim().toLowerCase();
   const matching = options.filter((option) => option.value.toLowerCase().includes(wanted)).slice(0, shownMax);
   const meant =
     wanted !== "" && matching.length === 0
@@ -64,12 +71,12 @@ export function Combobox({
       : undefined;
   const shown = meant === undefined ? matching : [{ value: meant, group: w.didYouMean }];
   // A name that was typed in full needs no list, which would cover the fields below.
-  const isComplete = typed !== undefined && shown.length === 1 && shown[0]!.value === typed;
+  const isComplete = isTyped && shown.length === 1 && shown[0]!.value === value;
   const isListed = isOpen && shown.length > 0 && !isComplete;
   const open = () => {
     if (isOpen) return;
     setOpen(true);
-    setTyped(undefined);
+    setTyped(false);
     setPosition(-1);
     onOpen?.();
   };
@@ -81,58 +88,69 @@ export function Combobox({
     close();
     input.current?.focus();
   };
+  const text = (
+    <input
+      ref={input}
+      id={id}
+      type="text"
+      role="combobox"
+      autocomplete="off"
+      spellcheck={false}
+      aria-expanded={isListed}
+      aria-controls={`${id}-list`}
+      aria-autocomplete="list"
+      aria-activedescendant={isListed && position >= 0 ? `${id}-${position}` : undefined}
+      placeholder={placeholder}
+      required={isRequired}
+      aria-invalid={error ? true : undefined}
+      aria-describedby={error || help ? `${id}-help` : undefined}
+      value={value}
+      onClick={open}
+      onInput={(event) => {
+        open();
+        setTyped(true);
+        setPosition(-1);
+        onInput(event.currentTarget.value);
+      }}
+      onKeyDown={(event) => {
+        if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+          const last = shown.length - 1;
+          if (!isOpen) open();
+          else if (event.key === "ArrowDown") setPosition(Math.min(position + 1, last));
+          else setPosition(Math.max(position - 1, 0));
+        } else if (event.key === "Enter" && isListed && position >= 0) choose(shown[position]!.value);
+        else if (event.key === "Enter" && onCommit) {
+          close();
+          onCommit(event.currentTarget.value);
+        } else if (event.key === "Escape" && isListed) {
+          close();
+          event.stopPropagation();
+        } else return onKeyDown?.(event);
+        event.preventDefault();
+      }}
+    />
+  );
   return (
     <div
       class={`field combobox ${more}`}
       onFocusOut={(event) => {
         if (event.currentTarget.contains(event.relatedTarget as Node | null)) return;
         close();
-        onCommit?.(input.current!.value);
+        // A field that is removed with its focus is not left.
+        if (input.current) onCommit?.(input.current.value);
       }}
     >
       <label for={id} class={isLabelHidden ? "unseen" : undefined}>
         {label}
       </label>
-      <input
-        ref={input}
-        id={id}
-        type="text"
-        role="combobox"
-        autocomplete="off"
-        spellcheck={false}
-        aria-expanded={isListed}
-        aria-controls={`${id}-list`}
-        aria-autocomplete="list"
-        aria-activedescendant={isListed && position >= 0 ? `${id}-${position}` : undefined}
-        placeholder={placeholder}
-        required={isRequired}
-        aria-invalid={error ? true : undefined}
-        aria-describedby={error || help ? `${id}-help` : undefined}
-        value={value}
-        onClick={open}
-        onInput={(event) => {
-          open();
-          setTyped(event.currentTarget.value);
-          setPosition(-1);
-          onInput(event.currentTarget.value);
-        }}
-        onKeyDown={(event) => {
-          if (event.key === "ArrowDown" || event.key === "ArrowUp") {
-            const last = shown.length - 1;
-            if (!isOpen) open();
-            else if (event.key === "ArrowDown") setPosition(Math.min(position + 1, last));
-            else setPosition(Math.max(position - 1, 0));
-          } else if (event.key === "Enter" && isListed && position >= 0) choose(shown[position]!.value);
-          else if (event.key === "Enter" && onCommit) {
-            close();
-            onCommit(event.currentTarget.value);
-          } else if (event.key === "Escape" && isListed) {
-            close();
-            event.stopPropagation();
-          } else return;
-          event.preventDefault();
-        }}
-      />
+      {start === undefined ? (
+        text
+      ) : (
+        <div class={error ? "tokens wrong" : "tokens"}>
+          {start}
+          {text}
+        </div>
+      )}
       {isListed && (
         <ul id={`${id}-list`} role="listbox" aria-label={label}>
           {shown.map((option, index) => (
@@ -148,7 +166,9 @@ export function Combobox({
               onPointerDown={(event) => event.preventDefault()}
               onClick={() => choose(option.value)}
             >
-              {option.group !== shown[index - 1]?.group && <span class="combo-group">{option.group}</span>}
+              {option.group !== undefined && option.group !== shown[index - 1]?.group && (
+                <span class="combo-group">{option.group}</span>
+              )}
               <span class="combo-option">
                 <span>{option.value}</span>
                 {option.hint && <span class="hint">{option.hint}</span>}

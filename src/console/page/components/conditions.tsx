@@ -11,9 +11,10 @@ import { type PropertyOwner, usePropertyValues } from "../model/definitions.ts";
 import { conditionProblem } from "../model/draft.ts";
 import { type Condition, readFlags } from "../model/flags.ts";
 import { ChoiceField } from "./choice-popover.tsx";
-import { Field, Select } from "./fields.tsx";
+import { Combobox } from "./combobox.tsx";
+import { Select } from "./fields.tsx";
 import { PropertyField } from "./name-fields.tsx";
-import { Button } from "./primitives.tsx";
+import { Button, focusAdded } from "./primitives.tsx";
 import { TokenField } from "./tokens.tsx";
 
 const w = messages.flag.condition;
@@ -97,7 +98,10 @@ export function Conditions({
         <Button
           kind="quiet"
           icon="plus"
-          onClick={() => onChange([...conditions, fresh(first, groupTypeIndex)])}
+          onClick={(event) => {
+            focusAdded(event);
+            onChange([...conditions, fresh(first, groupTypeIndex)]);
+          }}
         >
           {addLabel}
         </Button>
@@ -245,12 +249,12 @@ function PropertyChoice({
             error={problem === w.keyMissing ? undefined : problem}
           />
         ) : (
-          <Field
+          <Combobox
             label={w.value}
             isLabelHidden
             placeholder={isDate ? "2026-01-31, -7d" : w.value}
             value={typeof sent === "string" ? sent : JSON.stringify(sent ?? "").replace(/^"|"$/g, "")}
-            suggestions={values}
+            options={values.map((value) => ({ value }))}
             onInput={(value) => onChange({ ...condition, value })}
             error={problem === w.keyMissing ? undefined : problem}
           />

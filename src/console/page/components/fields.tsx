@@ -18,8 +18,6 @@ interface FieldProps {
   isDisabled?: boolean;
   isReadOnly?: boolean;
   name?: string;
-  /** Suggested values; any other value is allowed too. */
-  suggestions?: readonly string[];
   suffix?: string;
   min?: number;
   max?: number;
@@ -30,17 +28,13 @@ interface FieldProps {
   autofocus?: boolean;
 }
 
-const suggestionsMax = 50;
-
 export function Field(props: FieldProps) {
   const id = useId();
-  const { label, value, onInput, help, error, suggestions } = props;
+  const { label, value, onInput, help, error } = props;
   const own = useRef<HTMLInputElement>(null);
   const input = props.inputRef ?? own;
   // Preact's types bind attributes to the kind of field.
-  const kind = { type: props.type ?? "text", ...(suggestions ? { list: `${id}-list` } : {}) } as {
-    type: "text";
-  };
+  const kind = { type: props.type ?? "text" } as { type: "text" };
   return (
     <div class={`field ${props.class ?? ""}`}>
       <label for={id} class={props.isLabelHidden ? "unseen" : undefined}>
@@ -70,13 +64,6 @@ export function Field(props: FieldProps) {
         />
         {props.suffix && <span class="suffix">{props.suffix}</span>}
       </span>
-      {suggestions && (
-        <datalist id={`${id}-list`}>
-          {suggestions.slice(0, suggestionsMax).map((suggestion) => (
-            <option key={suggestion} value={suggestion} />
-          ))}
-        </datalist>
-      )}
       {(error || help) && (
         <span id={`${id}-help`} class={error ? "error" : "help"}>
           {error ?? help}

@@ -39,7 +39,9 @@ export function Menu({
   const step = (by: number) => {
     const all = [...(holder.current?.querySelectorAll<HTMLElement>(".menu-list button") ?? [])];
     const index = all.indexOf(document.activeElement as HTMLElement);
-    all[(index + by + all.length) % all.length]?.focus();
+    // From the button, up leads to the last one.
+    const next = index < 0 && by < 0 ? -1 : index + by;
+    all.at(next % all.length)?.focus();
   };
   return (
     <div

@@ -84,6 +84,12 @@ export function keepFocusNear(button: HTMLElement): void {
   });
 }
 
+/** For the click of a button below a list to which it adds an item: the focus moves into the item. */
+export function focusAdded({ currentTarget }: Event, selector = "input, select"): void {
+  const list = (currentTarget as HTMLElement).parentElement;
+  requestAnimationFrame(() => list?.previousElementSibling?.querySelector<HTMLElement>(selector)?.focus());
+}
+
 /** Takes effect immediately. Its label names what is switched; its state is on or off. */
 export function Switch({
   name,

@@ -2,7 +2,7 @@
 
 import { useGroupTypes } from "../../components/conditions.tsx";
 import { Area, Segments } from "../../components/fields.tsx";
-import { Button } from "../../components/primitives.tsx";
+import { Button, focusAdded } from "../../components/primitives.tsx";
 import { messages } from "../../messages/index.ts";
 import {
   type Draft,
@@ -138,7 +138,10 @@ export function Release({
         <div>
           <Button
             icon="plus"
-            onClick={() => putFilters({ groups: [...sets, { properties: [], rollout_percentage: 100 }] })}
+            onClick={(event) => {
+              focusAdded(event, ".conditions button");
+              putFilters({ groups: [...sets, { properties: [], rollout_percentage: 100 }] });
+            }}
           >
             {w.addSet}
           </Button>

@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { Area, Field, ShareField } from "../../components/fields.tsx";
-import { Button } from "../../components/primitives.tsx";
+import { Button, focusAdded } from "../../components/primitives.tsx";
 import { toastError } from "../../components/toast.tsx";
 import { decimal } from "../../lib/format.ts";
 import { messages } from "../../messages/index.ts";
@@ -88,7 +88,14 @@ export function Variants({
         </div>
       ))}
       <div class="row">
-        <Button kind="quiet" icon="plus" onClick={add}>
+        <Button
+          kind="quiet"
+          icon="plus"
+          onClick={(event) => {
+            focusAdded(event);
+            add();
+          }}
+        >
           {w.addVariant}
         </Button>
         <Button kind="quiet" onClick={spread}>
