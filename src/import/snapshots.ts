@@ -21,6 +21,7 @@ import {
   toEvent,
 } from "./map/mapped.ts";
 import type { FinishedEvent } from "./map/to-events.ts";
+import { parseCheckedJson } from "./read/json-text.ts";
 import type { Resolved } from "./send-resolved.ts";
 
 /** Why a row with a newer version elsewhere is left out. */
@@ -163,7 +164,7 @@ function resolveOne(
   count: number,
   idsOf: { all: (person: string) => { distinct_id: string }[] },
 ): ResolvedSnapshot {
-  const content = JSON.parse(row.content) as StoredContent;
+  const content = parseCheckedJson(row.content) as unknown as StoredContent;
   const ids = row.kind === "person" ? idsOf.all(row.id).map(({ distinct_id }) => distinct_id) : [];
   const real = ids.filter((id) => !isPlaceholder(id));
   const joined = real.length === 0 ? ids.slice(0, 1) : real;

@@ -21,6 +21,11 @@ const longNumber = /(?:^|[:[,])\s*-?[\d.]*?(?:\d{16}|\d[eE][+-]?\d{2}|\.\d{15})/
 export function parseJsonString(text: string): Json {
   // Shorter texts cannot contain enough brackets.
   if (text.length > nestingMax) checkNesting(text);
+  return parseCheckedJson(text);
+}
+
+/** As `parseJsonString`, for text that was parsed before and may be one object deeper now. */
+export function parseCheckedJson(text: string): Json {
   return longNumber.test(text) ? (JSON.parse(text, exact as never) as Json) : (JSON.parse(text) as Json);
 }
 
