@@ -2,6 +2,7 @@
 
 import { parseDocument, stringify } from "yaml";
 import { AppError } from "../../lib/errors.ts";
+import { exactNumber, formatNumber, parseExactJson } from "../../lib/json/exact.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { flagDefaults } from "../fields.ts";
 import {
@@ -40,7 +41,19 @@ const fileLengthMax = 64 * 1024 * 1024;
 export function serializeDocument(document: FlagDocument, format: "yaml" | "json"): string {
   if (format === "json") return `${JSON.stringify(document, null, 2)}\n`;
   // Long strings stay on their line, so that a change of one word is a change of one line.
-  return stringify(document, { lineWidth: 0, aliasDuplicateObjects: false });
+  return stringify(document, withBigInt, { lineWidth: 0, aliasDuplicateObjects: false });
+}
+
+/** YAML's library writes integers that JavaScript numbers cannot represent from a bigint, and reads them as one. */
+function withBigInt(_: unknown, value: unknown): unknown {
+  const digits = formatNumber(value);
+  return digits === undefined ? value : BigInt(digits);
+}
+
+function withoutBigInt(_: unknown, value: unknown): unknown {
+  if (typeof value !== "bigint") return value;
+  const number = Number(value);
+  return Number.isSafeInteger(number) ? number : exactNumber(String(value));
 }
 
 /**
@@ -89,7 +102,7 @@ export function parseFile(text: string): Json {
 function parseJson(text: string): Json | undefined {
   if (!/^\s*[{[]/.test(text)) return undefined;
   try {
-    const value = JSON.parse(text) as Json;
+    const value = parseExactJson(text) as Json;
     let names = 0;
     for (const [, colon] of text.matchAll(/"(?:[^"\\]|\\.)*"(\s*:)?/g)) if (colon !== undefined) names += 1;
     return names === countNames(value) ? value : undefined;
@@ -102,7 +115,7 @@ function countNames(value: Json): number {
   let count = 0;
   const open: Json[] = [value];
   for (let node = open.pop(); node !== undefined; node = open.pop()) {
-    if (typeof node !== "object" || node === null) continue;
+    if (typeof node !== "object" || node === null || formatNumber(node) !== undefined) continue;
     if (!Array.isArray(node)) count += Object.keys(node).length;
     for (const member of Object.values(node)) open.push(member as Json);
   }
@@ -110,12 +123,12 @@ function countNames(value: Json): number {
 }
 
 function parseYaml(text: string): Json {
-  const parsed = parseDocument(text, { merge: false, prettyErrors: true });
+  const parsed = parseDocument(text, { merge: false, prettyErrors: true, intAsBigInt: true });
   const [error] = parsed.errors;
   if (error !== undefined)
     throw new InvalidDocumentError(`The file is not valid YAML or JSON: ${firstLine(error.message)}`);
   try {
-    return parsed.toJS({ maxAliasCount: aliasesMax }) as Json;
+    return parsed.toJS({ maxAliasCount: aliasesMax, reviver: withoutBigInt }) as Json;
   } catch (failure) {
     throw new InvalidDocumentError(`The file cannot be read: ${firstLine(String(failure))}`);
   }

@@ -8,7 +8,7 @@
 import type { Json, JsonObject } from "../../../lib/json/value.ts";
 import { compilePattern } from "../../../lib/regex.ts";
 import { parseVersion } from "../../../lib/values/versions.ts";
-import { checkedList, checkedObjects, number, stringify } from "./values.ts";
+import { checkedList, checkedObjects, isComposite, number, stringify } from "./values.ts";
 
 /** A test of one property, with an operator of Flagkeep. */
 interface PropertyTest {
@@ -64,7 +64,7 @@ export const notOfPresent = (property: string, expression: Expression): Expressi
 /** A property equals one of several values. */
 export function isOneOf(property: string, values: readonly Json[]): Expression {
   if (values.length === 0) return matchesNone;
-  const invalid = values.find((value) => typeof value === "object");
+  const invalid = values.find(isComposite);
   if (invalid !== undefined) return unknown(`${JSON.stringify(invalid)} is not a string, number or boolean`);
   if (values.length > valuesMax) {
     const parts = Math.ceil(values.length / valuesMax);
@@ -76,7 +76,7 @@ export function isOneOf(property: string, values: readonly Json[]): Expression {
   }
   if (!values.every(isBooleanLike)) return test(property, "exact", values as Json[]);
   // Here `exact` compares truth instead of text if all values are boolean: "false" would match every other value.
-  const wanted = new Set(values.map((value) => String(value).toLowerCase()));
+  const wanted = new Set(values.map((value) => stringify(value).toLowerCase()));
   const parts = [
     ...(wanted.has("true") ? [test(property, "exact", [true])] : []),
     ...(wanted.has("false") ? [test(property, "regex", "^[fF][aA][lL][sS][eE]$")] : []),
@@ -84,7 +84,7 @@ export function isOneOf(property: string, values: readonly Json[]): Expression {
   return parts.length === 1 ? parts[0]! : { any: parts };
 }
 
-const isBooleanLike = (value: Json) => /^(?:true|false)$/i.test(String(value));
+const isBooleanLike = (value: Json) => /^(?:true|false)$/i.test(stringify(value));
 
 /** A string contains, starts with or ends with one of several strings; case-sensitive by default. */
 export function hasContent(
@@ -94,7 +94,7 @@ export function hasContent(
   ignoresCase = false,
 ): Expression {
   if (values.length === 0) return matchesNone;
-  const invalid = values.find((value) => typeof value === "object");
+  const invalid = values.find(isComposite);
   if (invalid !== undefined) return unknown(`${JSON.stringify(invalid)} is not a string`);
   const texts = values.map(stringify);
   if (ignoresCase && where === "anywhere") {

@@ -3,6 +3,7 @@
  * (`{"feature_states", "project": {"segments"}, "identity_overrides"}`), which its SDKs evaluate. Pure.
  */
 
+import { parseExactJson } from "../../../lib/json/exact.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../lib/json/value.ts";
 import {
   compared,
@@ -263,7 +264,7 @@ function listed(value: Json): readonly Json[] {
   if (Array.isArray(value)) return value;
   const written = stringify(value);
   try {
-    const parsed = JSON.parse(written) as Json;
+    const parsed = parseExactJson(written) as Json;
     if (Array.isArray(parsed)) return parsed;
   } catch {
     // Not JSON.

@@ -1,5 +1,6 @@
 /** Flags of Flipt: output of `flipt export` and files in its Git storage (`features.yaml`). Pure. */
 
+import { parseExactJson } from "../../../lib/json/exact.ts";
 import type { Json, JsonObject } from "../../../lib/json/value.ts";
 import {
   compared,
@@ -168,7 +169,7 @@ function ofDate(key: string, operator: Json, value: Json): Expression {
 function ofList(value: Json, read: (values: readonly Json[]) => Expression): Expression {
   if (Array.isArray(value)) return read(value);
   try {
-    const parsed = JSON.parse(stringify(value)) as Json;
+    const parsed = parseExactJson(stringify(value)) as Json;
     if (Array.isArray(parsed)) return read(parsed);
   } catch {
     // Reported below.
@@ -338,7 +339,7 @@ function getAttachment(value: Json | undefined): Json | undefined {
   if (value === undefined || value === null || value === "") return undefined;
   if (typeof value !== "string") return value;
   try {
-    return JSON.parse(value) as Json;
+    return parseExactJson(value) as Json;
   } catch {
     return value;
   }

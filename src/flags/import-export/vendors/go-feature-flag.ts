@@ -1,5 +1,6 @@
 /** Flags of GO Feature Flag: `KEY: {variations, targeting, defaultRule}`, in YAML or JSON. Pure. */
 
+import { parseExactJson } from "../../../lib/json/exact.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../lib/json/value.ts";
 import { nestingMax } from "../document.ts";
 import {
@@ -45,7 +46,7 @@ export function readQuery(query: Json | undefined): Expression {
   if (typeof query !== "string") return unknown(`its query ${stringify(query)} is not a string`);
   if (query.trimStart().startsWith("{")) {
     try {
-      return new JsonLogicReader().read(JSON.parse(query) as Json);
+      return new JsonLogicReader().read(parseExactJson(query) as Json);
     } catch {
       return unknown("its query is not valid JSON");
     }

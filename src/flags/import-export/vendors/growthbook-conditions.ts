@@ -1,5 +1,6 @@
 /** Conditions of GrowthBook's rules, in the query language of MongoDB. Pure. */
 
+import { parseExactJson } from "../../../lib/json/exact.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../lib/json/value.ts";
 import {
   compared,
@@ -30,7 +31,7 @@ export class GrowthBookConditions {
     if (written === undefined || written === null || written === "") return matchesAll;
     if (typeof written !== "string") return this.readAll(written);
     try {
-      return this.readAll(JSON.parse(written) as Json);
+      return this.readAll(parseExactJson(written) as Json);
     } catch {
       return unknown("its condition is not valid JSON");
     }

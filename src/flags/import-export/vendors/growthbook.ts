@@ -3,6 +3,7 @@
  * (`GET /api/v1/features`). Users outside the coverage of a rule continue to the next one. Pure.
  */
 
+import { parseExactJson } from "../../../lib/json/exact.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../lib/json/value.ts";
 import { type Expression, matchesAll, matchesNone, not, unknown } from "./expression.ts";
 import type { FlagItems } from "./flag-items.ts";
@@ -103,7 +104,7 @@ class Values {
   private typed(value: Json): Json {
     if (typeof value !== "string" || this.type === undefined || this.type === "string") return value;
     try {
-      return JSON.parse(value) as Json;
+      return parseExactJson(value) as Json;
     } catch {
       return value;
     }
@@ -232,7 +233,7 @@ function toCondition(written: Json | undefined): JsonObject | undefined {
   if (isJsonObject(written)) return written;
   if (typeof written !== "string") return undefined;
   try {
-    const parsed = JSON.parse(written) as Json;
+    const parsed = parseExactJson(written) as Json;
     return isJsonObject(parsed) ? parsed : undefined;
   } catch {
     return undefined;

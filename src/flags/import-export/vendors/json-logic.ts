@@ -1,5 +1,6 @@
 /** Conditions in JsonLogic, with the operators that flagd and GO Feature Flag add. A missing attribute is null. Pure. */
 
+import { formatNumber } from "../../../lib/json/exact.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../lib/json/value.ts";
 import { parseVersion } from "../../../lib/values/versions.ts";
 import {
@@ -199,6 +200,7 @@ const unsupported = (values: readonly Json[]) =>
 
 /** Equal as JavaScript compares them with `==`. */
 function isEqual(a: Json, b: Json): boolean | undefined {
+  if (formatNumber(a) !== undefined || formatNumber(b) !== undefined) return undefined;
   if (typeof a === "object" || typeof b === "object") return a === null && b === null;
   if (typeof a === typeof b) return a === b;
   return Number(a) === Number(b);

@@ -6,6 +6,7 @@
  * Strategies are joined by OR. Pure.
  */
 
+import { parseExactJson } from "../../../lib/json/exact.ts";
 import type { Json, JsonObject } from "../../../lib/json/value.ts";
 import {
   compared,
@@ -288,7 +289,7 @@ function getPayload({ type, value }: JsonObject): Json | undefined {
   if (typeof value !== "string") return value as Json | undefined;
   if (type !== "json" && type !== "number") return value;
   try {
-    return JSON.parse(value) as Json;
+    return parseExactJson(value) as Json;
   } catch {
     return value;
   }

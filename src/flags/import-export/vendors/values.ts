@@ -1,5 +1,6 @@
 /** Reads members of foreign files leniently: a member of the wrong type counts as missing. */
 
+import { formatNumber } from "../../../lib/json/exact.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../lib/json/value.ts";
 
 export const text = (value: Json | undefined): string | undefined =>
@@ -7,7 +8,11 @@ export const text = (value: Json | undefined): string | undefined =>
 
 /** Keys and IDs, which some files write as numbers. */
 export const name = (value: Json | undefined): string | undefined =>
-  typeof value === "number" ? String(value) : text(value);
+  typeof value === "number" ? String(value) : (formatNumber(value) ?? text(value));
+
+/** Lists, objects and null: no value that a condition compares. */
+export const isComposite = (value: Json): boolean =>
+  typeof value === "object" && formatNumber(value) === undefined;
 
 export const number = (value: Json | undefined): number | undefined => {
   const read = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
