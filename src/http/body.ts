@@ -386,10 +386,19 @@ function decoded(bytes: Uint8Array): string {
   }
 }
 
+/**
+ * JSON of a body, or of a field of a form.
+ *
+ * @throws {NestingTooDeepError} @throws {JsonTooComplexError} @throws {SyntaxError}
+ */
+export function parseLimitedJson(text: string): unknown {
+  checkJson(text, jsonLimits);
+  return parseExactJson(text);
+}
+
 function parseString(text: string): unknown {
   try {
-    checkJson(text, jsonLimits);
-    return parseExactJson(text);
+    return parseLimitedJson(text);
   } catch (error) {
     throw parseError(parserMessage(error));
   }

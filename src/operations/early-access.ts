@@ -35,6 +35,7 @@ import {
   uuid,
 } from "../http/schemas.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
+import { parseExactJson } from "../lib/json/exact.ts";
 import { isJsonObject, type JsonObject } from "../lib/json/value.ts";
 import { toApiTime } from "../lib/time.ts";
 import type { Person } from "../persons/person.ts";
@@ -165,7 +166,7 @@ const listAllFeatures = listOperation({
 /** @throws {InvalidFieldError} */
 function parsePayload(argument: string): JsonObject {
   try {
-    const payload: unknown = JSON.parse(argument);
+    const payload: unknown = parseExactJson(argument);
     if (isJsonObject(payload)) return payload;
   } catch {}
   throw new InvalidFieldError("payload", "invalid_input", "--payload must be a JSON object.");

@@ -23,6 +23,7 @@ import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import { readBoolean, readChoice, readIdFilter } from "../http/params.ts";
 import { enumeration, int, object, optional, string } from "../http/schemas.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
+import { parseExactJson } from "../lib/json/exact.ts";
 import {
   type CommandArgument,
   getAuthor,
@@ -169,7 +170,7 @@ export function jsonOptions(members: readonly string[], names: Record<string, st
       const name = names[member] ?? member.replaceAll("_", "-");
       const parse = (argument: string) => {
         try {
-          return JSON.parse(argument) as unknown;
+          return parseExactJson(argument);
         } catch {
           throw new InvalidFieldError(member, "invalid_input", `--${name} is not valid JSON.`);
         }

@@ -1,6 +1,7 @@
 /** Who is in a cohort, found by its conditions or put there, with the real engine behind the routes. */
 
 import { describe, expect, test } from "bun:test";
+import { findCohort } from "../../src/cohorts/cohorts.ts";
 import { addCohortMembers } from "../../src/persons/cohort-members.ts";
 import { applyDeletion } from "../../src/persons/deletion.ts";
 import { note } from "../persons/support.ts";
@@ -145,6 +146,29 @@ describe("a static cohort", () => {
       'q"uote',
       "d",
     ]);
+  });
+
+  test("has the same limits and keeps the same digits as JSON if it is sent as a form", async () => {
+    await using it = await ServerWithEngine.start();
+    const create = async (filters: string) => {
+      const form = new FormData();
+      form.set("name", "Form");
+      form.set("filters", filters);
+      return await it.server.ask("POST", cohorts, { body: form });
+    };
+    const value = "[9007199254740993]";
+    const leaf = `{"key":"a","type":"person","operator":"exact","value":${value}}`;
+    const created = await create(`{"properties":{"type":"AND","values":[${leaf}]}}`);
+    expect(created.status).toBe(201);
+    expect(JSON.stringify(findCohort(it.server.deps.metadata.db, 1, 1)!.filters)).toContain(value);
+    for (const [filters, detail] of [
+      [
+        `{"properties":{},"x":${"[".repeat(201)}${"]".repeat(201)}}`,
+        "The value is nested deeper than 200 levels.",
+      ],
+      ["{", "The value is not valid JSON."],
+    ] as const)
+      expect(await create(filters)).toMatchObject({ status: 400, body: { attr: "filters", detail } });
   });
 
   test("reads the column of distinct ids from a table with any separator", async () => {

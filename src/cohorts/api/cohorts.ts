@@ -4,11 +4,12 @@ import type { Static } from "@sinclair/typebox";
 import type { Author } from "../../accounts/activity.ts";
 import { projectRoute } from "../../accounts/api/routes.ts";
 import { findUser } from "../../accounts/users.ts";
+import { parseLimitedJson } from "../../http/body.ts";
 import { parseFields } from "../../http/fields.ts";
 import { methodNotAllowed, notFound } from "../../http/http-error.ts";
 import type { Route } from "../../http/route.ts";
 import { ApiFailure } from "../../http/schemas.ts";
-import { InvalidFieldError } from "../../lib/errors.ts";
+import { AppError, InvalidFieldError } from "../../lib/errors.ts";
 import type { PersonReader } from "../../persons/person-reader.ts";
 import { type CalculationDeps, calculate, calculateInBackground } from "../cohort-calculation.ts";
 import { filtersOfGroups } from "../cohort-filters.ts";
@@ -191,9 +192,10 @@ function unpackForm(body: unknown): { csv: string | undefined; [name: string]: u
 function parsedString(name: string, value: unknown): unknown {
   if (typeof value !== "string") return value;
   try {
-    return JSON.parse(value);
-  } catch {
-    throw new InvalidFieldError(name, "invalid_input", "Value must be valid JSON.");
+    return parseLimitedJson(value);
+  } catch (error) {
+    const problem = error instanceof AppError ? error.message : "not valid JSON";
+    throw new InvalidFieldError(name, "invalid_input", `The value is ${problem}.`);
   }
 }
 
