@@ -130,6 +130,9 @@ const getResults = operation({
   },
 });
 
+/** As in the sentence above it. */
+const toDigits = (p: unknown) => (typeof p === "number" ? p.toPrecision(2) : "-");
+
 function printedResults({ sentence, metrics, warnings }: Results): string {
   const rows = metrics.flatMap(({ name, uuid, error, variant_results: variants }) =>
     error !== null
@@ -137,7 +140,7 @@ function printedResults({ sentence, metrics, warnings }: Results): string {
       : variants.map(({ key, delta, chance_to_win: chance, p_value: p, number_of_samples: n }) => {
           const shown = typeof delta === "number" ? `${(100 * delta).toFixed(1)} %` : "no data";
           const certainty =
-            typeof chance === "number" ? `chance ${(100 * chance).toFixed(1)} %` : `p ${p ?? "-"}`;
+            typeof chance === "number" ? `chance ${(100 * chance).toFixed(1)} %` : `p ${toDigits(p)}`;
           return `${name ?? uuid}: ${key} ${shown}, ${certainty}, ${n} exposed`;
         }),
   );

@@ -3,6 +3,7 @@
 import { expect, test } from "bun:test";
 import { daysUntilPlanned, getSentence } from "../../src/experiments/sentence.ts";
 import type { Experiment } from "../../src/experiments/store.ts";
+import { experimentResultOperations } from "../../src/operations/experiment-results.ts";
 
 const row = (more: object) => ({
   key: "test",
@@ -123,4 +124,14 @@ test("days until the planned size", () => {
     [1_000, 10, now],
   ] as const)
     expect(daysUntilPlanned(experimentPlanning(planned, end), { total }, now)).toBeUndefined();
+});
+
+test("the command prints p with as many digits as the sentence", () => {
+  const { cli } = experimentResultOperations.find(({ id }) => id === "experiments.results")!;
+  const variant = { key: "test", delta: -0.513, p_value: 4.714261209246803e-70, number_of_samples: 1793 };
+  const metric = { name: "Orders", uuid: "u", error: null, variant_results: [variant] };
+  const print = (cli as unknown as { done: (results: object) => string }).done;
+  expect(print({ sentence: "Worse.", warnings: [], metrics: [metric] })).toBe(
+    "Worse.\nOrders: test -51.3 %, p 4.7e-70, 1793 exposed",
+  );
 });
