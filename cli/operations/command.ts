@@ -140,7 +140,8 @@ function getOptions(operation: Operation): MemberOption[] {
 
 function derivedOptions(member: string, schema: TSchema, form: CommandOption | undefined): Option[] {
   const name = member.replaceAll("_", "-");
-  const description = form?.description ?? (schema.description as string | undefined) ?? name;
+  const present = withoutNull(schema);
+  const description = form?.description ?? schema.description ?? present.description ?? name;
   if (form?.flags !== undefined) {
     const option = new Option(form.flags, description);
     return [form.choices === undefined ? option : option.choices(form.choices)];
@@ -150,9 +151,13 @@ function derivedOptions(member: string, schema: TSchema, form: CommandOption | u
   const option = new Option(`--${name} <${schema.type === "integer" ? "number" : "value"}>`, description);
   if (Array.isArray(schema.enum)) return [option.choices(schema.enum.map(String))];
   if (schema.type === "integer") return [option.argParser(wholeNumber)];
-  if (schema.type === "array") return [option.argParser(collect((value: string) => value))];
+  if (present.type === "array") return [option.argParser(collect((value: string) => value))];
   return [option];
 }
+
+/** The schema of a nullable member's other value. */
+const withoutNull = (schema: TSchema): TSchema =>
+  (schema.anyOf as TSchema[] | undefined)?.find(({ type }) => type !== "null") ?? schema;
 
 /** What a command was called with. */
 interface Given {

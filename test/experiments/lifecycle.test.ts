@@ -404,6 +404,16 @@ test("commands do the same in the data directory and on a server", async () => {
     (await flagkeep(["experiments", "create", "From the shell", "--json"], env)).stdout,
   );
   expect(created.status).toBe("draft");
+  const lists = ["--tags", "a", "--tags", "b", "--excluded-variants", "blue", "--minimum-exposures", "50"];
+  const variants = ["control", "test", "blue", "red"].map((key) => ({ key, rollout_percentage: 25 }));
+  const flag = ["--parameters", JSON.stringify({ feature_flag_variants: variants })];
+  const tagged = await flagkeep(["experiments", "create", "Tagged", ...lists, ...flag, "--json"], env);
+  expect(tagged.stderr).toBe("");
+  expect(JSON.parse(tagged.stdout)).toMatchObject({
+    tags: ["a", "b"],
+    excluded_variants: ["blue"],
+    minimum_exposures: 50,
+  });
   const launched = await flagkeep(["experiments", "launch", "From the shell"], env);
   expect(launched.stdout).toContain("launched; flag from-the-shell is on.");
   const remote = ["--url", server.url, "--key", server.initialized.personal_api_key];
