@@ -229,6 +229,12 @@ describe.skipIf(chromiumPath === undefined)("experiments", () => {
     await page.getByRole("button", { name: "Archive" }).click();
     await page.getByRole("dialog", { name: "Archive" }).getByRole("button", { name: "Archive" }).click();
     await page.getByRole("button", { name: "Unarchive" }).waitFor();
+    const { id: flagId } = stored.feature_flag as { id: number };
+    await api(`feature_flags/${flagId}/`, { active: false, performed_rollback: true }, "PATCH");
+    await page.reload();
+    await page.getByText("The flag was turned off automatically").waitFor();
+    await page.getByRole("link", { name: "Show figures" }).click();
+    await page.getByRole("tab", { name: "History", selected: true }).waitFor();
     await page.goto("/console/experiments?status=archived");
     const list = page.getByRole("table", { name: "Experiments" });
     await list.getByRole("link", { name: "Green button" }).waitFor();

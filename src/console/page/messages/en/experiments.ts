@@ -162,6 +162,8 @@ export const experiments = {
   exposed: (count: string, share: string) => `${count} (${share})`,
   severalVariants: (count: string) => `Saw several variants: ${count}`,
   noVerdictMismatch: "No verdict: the variants do not have the expected ratio of people.",
+  rolledBack: "The flag was turned off automatically: a guardrail or rollback condition was violated.",
+  rolledBackWhy: "Show figures",
   warnings: {
     multiple_variants:
       "Many people saw several variants. Usual causes: sign-in without the flag's setting Persist across authentication, and changed percentages.",

@@ -18,6 +18,8 @@ const w = lazyMessages.experiments;
 const plotWidth = 240;
 const plotHeight = 36;
 const extentMin = 0.01;
+/** A smaller one is displayed as 0 %. */
+const shownReductionMin = 0.0005;
 /** An interval far wider than the others would make them points. */
 const extentFactor = 3;
 /** Space for the end of an interval that extends beyond the axis. */
@@ -151,8 +153,8 @@ function MetricRows({
           </td>
           <td class="number">
             {formatCertainty(row)}
-            {row.cuped && (
-              <span class="sub">{w.variance(percent(Math.max(0, row.cuped.variance_reduction)))}</span>
+            {row.cuped && row.cuped.variance_reduction >= shownReductionMin && (
+              <span class="sub">{w.variance(percent(row.cuped.variance_reduction))}</span>
             )}
           </td>
           <td class="wide number">{lossText(row)}</td>

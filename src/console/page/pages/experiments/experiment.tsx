@@ -131,8 +131,15 @@ function ResultParts({
     const timer = setInterval(onReload, waitingMs);
     return () => clearInterval(timer);
   }, [isWaiting]);
+  const { feature_flag: flag } = experiment;
   return (
     <>
+      {flag.performed_rollback && (
+        <p class="bar warn">
+          <span>{w.rolledBack}</span>{" "}
+          <a href={to(`flags/${flag.id}`, { tab: "history" })}>{w.rolledBackWhy}</a>
+        </p>
+      )}
       {exposures !== null && <Sentence experiment={experiment} results={results} />}
       {results.warnings
         .filter(({ code }) => code !== "sample_ratio_mismatch")
