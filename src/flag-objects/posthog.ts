@@ -78,11 +78,16 @@ function experimentItem(item: JsonObject, variants: Json | undefined, remarks: s
     (Array.isArray(list) ? list : []).flatMap(
       (metric, at) => readable(metric, reportObstacle(`metric ${at + 1}`)) ?? [],
     );
-  const { feature_flag_variants: _, ...parameters } = isJsonObject(item.parameters) ? item.parameters : {};
+  const {
+    feature_flag_variants: served,
+    excluded_variants: formerly,
+    ...parameters
+  } = isJsonObject(item.parameters) ? item.parameters : {};
   const { holdout, saved_metrics: saved } = item;
   return {
     ...pick("experiments", item, ["name", "feature_flag_key"]),
     parameters,
+    excluded_variants: excludedVariants([item.excluded_variants, formerly], served),
     metrics: metrics(item.metrics),
     metrics_secondary: metrics(item.metrics_secondary),
     saved_metrics: (Array.isArray(saved) ? saved : []).filter(isJsonObject).flatMap((item): JsonObject[] => {
@@ -93,6 +98,13 @@ function experimentItem(item: JsonObject, variants: Json | undefined, remarks: s
     ...(isJsonObject(holdout) ? { holdout: holdout.name ?? null } : {}),
     ...(isJsonObject(variants) ? { variants } : {}),
   };
+}
+
+/** Older servers have them in the parameters. A variant that was removed from the flag has no effect there. */
+function excludedVariants(sent: readonly (Json | undefined)[], served: Json | undefined): Json[] {
+  const keys = (Array.isArray(served) ? served : []).filter(isJsonObject).map(({ key }) => key);
+  const lists = sent.filter((list): list is Json[] => Array.isArray(list));
+  return (lists.find(({ length }) => length > 0) ?? []).filter((key) => keys.includes(key));
 }
 
 /** Exposures by actions have no counterpart. */
