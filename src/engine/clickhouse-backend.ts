@@ -90,20 +90,41 @@ export class ClickHouseBackend implements EventBackend {
     const { settle, fence } = callbacks;
     this.store = new ClickHouseStore(address, this.external, { isReader, settle, ...(loaded && { loaded }) });
     this.events = new ClickHouseLoader(this.store, (reason) => callbacks.onAway(reason), fence, progress);
-    const mirror = new ClickHousePersonReplica(this.store, options.persons ?? sqlitePersonSource(people));
-    this.copies = isReader ? othersCopies(mirror) : (callbacks.around?.(mirror) ?? mirror);
+    const replica = new ClickHousePersonReplica(this.store, options.persons ?? sqlitePersonSource(people));
+    this.copies = isReader ? othersCopies(replica) : (callbacks.around?.(replica) ?? replica);
     // Twice the limit: queries also wait for a slot.
     this.columns = new ClickHousePropertyColumns(this.store, 2 * options.queryTimeoutMs);
   }
 
   /** Retries opening the store until it succeeds. @throws {OperatorActionError} @throws {NewerDataVersionError} */
   async open(): Promise<void> {
-    for (let pauseMs = firstPauseMs; !this.isClosed; pauseMs = Math.min(2 * pauseMs, pauseMsMax)) {
+    await this.untilAvailable(async () => {
+      await this.store.open();
+      this.callbacks.onAway(null);
+      await this.columns.open();
+      this.startPromotion();
+    });
+  }
+
+  /**
+   * Waits for the server. @param isWanted checked before each try
+   * @throws {OperatorActionError} the server has events that no engine has loaded @throws {NewerDataVersionError}
+   */
+  async assertNotAhead(isWanted: () => boolean): Promise<void> {
+    await this.untilAvailable(async () => {
+      await this.store.open();
+      await this.store.assertNotAhead();
+    }, isWanted);
+  }
+
+  private async untilAvailable(work: () => Promise<void>, isWanted = () => true): Promise<void> {
+    for (
+      let pauseMs = firstPauseMs;
+      !this.isClosed && isWanted();
+      pauseMs = Math.min(2 * pauseMs, pauseMsMax)
+    ) {
       try {
-        await this.store.open();
-        this.callbacks.onAway(null);
-        await this.columns.open();
-        this.startPromotion();
+        await work();
         return;
       } catch (error) {
         if (!(error instanceof ClickHouseUnreachableError)) throw error;
@@ -228,11 +249,11 @@ export class ClickHouseBackend implements EventBackend {
 }
 
 /** Replicas that another node's engine updates. */
-function othersCopies(mirror: ClickHousePersonReplica): PersonCopies {
+function othersCopies(replica: ClickHousePersonReplica): PersonCopies {
   return {
     follow: async () => undefined,
     get followed() {
-      return mirror.followed;
+      return replica.followed;
     },
   };
 }

@@ -60,6 +60,8 @@ export interface ClusterPersonsCallbacks {
   onUnavailable(reason: PostgresUnreachableError | null): void;
   /** Changes of other nodes were applied. */
   onAcquired(): void;
+  /** Called before partitions that were acquired are loaded. @throws if the event store is ahead of the journal */
+  assertNotAhead(isWanted: () => boolean): Promise<void>;
   /** No node loads events: this process should exit and restart. */
   onFree(): void;
   /** Loading is paused and the lease is released: this process should exit and restart as a follower. */
@@ -72,7 +74,7 @@ export class ClusterPersons {
   /** Up to where blocks were deleted last. */
   private pruned: Record<Lane, number> = { realtime: 0, historical: 0 };
   private readonly chores = new PeriodicTasks((error) => this.report(error));
-  private mirrored = 0;
+  private copiedRevision = 0;
   /** Set if all engines load. */
   private partitions: PartitionedLoading | undefined;
   /** The positions of all partitions that were recorded last. */
@@ -131,6 +133,7 @@ export class ClusterPersons {
     const { postgres } = this;
     const callbacks = {
       settle: () => this.settle(),
+      assertNotAhead: (isWanted: () => boolean) => this.callbacks.assertNotAhead(isWanted),
       onChanged: () => {
         this.store?.rows.reload();
         this.store?.people.useShare(this.partitions!.share);
@@ -285,8 +288,8 @@ export class ClusterPersons {
           if (this.replica.hasChanges) await this.change(() => undefined);
           const { revision } = this.replica;
           await copies.follow();
-          if (revision > this.mirrored) await markMirrored(this.postgres, revision);
-          this.mirrored = revision;
+          if (revision > this.copiedRevision) await markMirrored(this.postgres, revision);
+          this.copiedRevision = revision;
         }),
       get followed() {
         return copies.followed;

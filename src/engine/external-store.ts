@@ -27,6 +27,7 @@ export async function openExternalStore(
       : await ClusterPersons.open(db, start.cluster, {
           onUnavailable: availabilityLogger("the cluster"),
           onAcquired: () => outside?.recordLoaded(),
+          assertNotAhead: async (isWanted) => await outside?.assertNotAhead(isWanted),
           onFree: () => restart("no node has the lease"),
           onPaused: () => restart("loading is paused"),
           onFatal: (error) =>

@@ -49,6 +49,8 @@ export interface PipelinePort extends Omit<ReaderDeps, "onFailure"> {
 export interface PartitionedLoadingCallbacks {
   /** Commits the captured changes of the replica, after applying those of other engines. */
   settle(): Promise<void>;
+  /** @throws errors that keep this engine from loading: the event store is ahead of the journal */
+  assertNotAhead(isWanted: () => boolean): Promise<void>;
   /** The partitions have changed: state of their projects in memory is outdated. */
   onChanged(): void;
   onFatal(error: unknown): void;
@@ -189,6 +191,9 @@ export class PartitionedLoading {
     const positions = acquired.length === 0 ? [] : await postgres.untilDone(acquire, this.isWanted);
     // The last renewal of the engines that held them was sent before.
     if (positions.length > 0) this.fence.previousEnd = performance.now() + leaseMs + lateInsertMs;
+    // PostgreSQL may have been restored to an earlier state since the last holders loaded them.
+    if (positions.length > 0) await this.callbacks.assertNotAhead(this.isWanted);
+    if (this.isStopped) return;
     progress.change(released, positions);
     // What the engines before have committed.
     await this.callbacks.settle();

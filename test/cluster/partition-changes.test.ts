@@ -19,6 +19,7 @@ const fail = (error: unknown) => {
 const open = (postgres: Postgres) =>
   PartitionedLoading.open(postgres, crypto.randomUUID(), {
     settle: async () => undefined,
+    assertNotAhead: async () => undefined,
     onChanged: () => undefined,
     onFatal: fail,
   });

@@ -20,6 +20,13 @@ export async function openClusterPersons(db: PersonsDb, { address }: Postgres): 
   return await ClusterPersons.open(
     db,
     { postgres: address, node: crypto.randomUUID() },
-    { onUnavailable: ignore, onAcquired: ignore, onFree: ignore, onPaused: ignore, onFatal: ignore },
+    {
+      onUnavailable: ignore,
+      onAcquired: ignore,
+      assertNotAhead: async () => undefined,
+      onFree: ignore,
+      onPaused: ignore,
+      onFatal: ignore,
+    },
   );
 }

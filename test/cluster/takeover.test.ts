@@ -2,7 +2,7 @@
 
 import { expect } from "bun:test";
 import { TestCluster, testWithCluster } from "../support/cluster.ts";
-import { flagkeep, until } from "../support/server.ts";
+import { flagkeep, type ServerProcess, until } from "../support/server.ts";
 
 const test = testWithCluster("takeovers");
 
@@ -14,25 +14,51 @@ async function cluster(testCluster: TestCluster, ...args: string[]): Promise<voi
 const pauseLoading = async (testCluster: TestCluster) =>
   await cluster(testCluster, "pause-loading", "--for", "10m");
 
-test("a node that becomes leader loads nothing while ClickHouse is ahead of PostgreSQL, and reports it", async () => {
-  await using cluster = await TestCluster.start(2);
-  const number = await cluster.leader();
-  const other = cluster.nodes[1 - number]!;
-  expect((await other.capture({ event: "before", distinct_id: "kim" })).status).toBe(200);
+/** As after the promotion of a standby that was not synchronous: PostgreSQL would assign these numbers again. */
+async function advanceClickHouse(cluster: TestCluster): Promise<void> {
+  expect((await cluster.nodes[0]!.capture({ event: "before", distinct_id: "kim" })).status).toBe(200);
   await cluster.everythingIsLoaded();
-  // As after the promotion of a standby that was not synchronous: PostgreSQL would assign these numbers again.
   await cluster.clickhouse.run(
     "INSERT INTO flagkeep.events SELECT * REPLACE (seq + 1000000 AS seq, generateUUIDv4() AS uuid) FROM flagkeep.events LIMIT 1",
   );
-  await cluster.killWithEngine(number);
-  expect((await other.capture({ event: "after", distinct_id: "kim" })).status).toBe(200);
+}
+
+async function untilReported({ dataDir }: ServerProcess): Promise<void> {
   await until(async () => {
-    const { stdout } = await flagkeep(["status", "--data-dir", other.dataDir, "--json"]);
+    const { stdout } = await flagkeep(["status", "--data-dir", dataDir, "--json"]);
     const { engine } = JSON.parse(stdout) as { engine: { trouble: { message: string } | null } };
     return /end at realtime entry 100\d{4}, but this data directory has loaded only/.test(
       engine.trouble?.message ?? "",
     );
   }, "the node says that ClickHouse is ahead");
+}
+
+test("a node that becomes leader loads nothing while ClickHouse is ahead of PostgreSQL, and reports it", async () => {
+  await using cluster = await TestCluster.start(2);
+  const number = await cluster.leader();
+  const other = cluster.nodes[1 - number]!;
+  await advanceClickHouse(cluster);
+  await cluster.killWithEngine(number);
+  expect((await other.capture({ event: "after", distinct_id: "kim" })).status).toBe(200);
+  await untilReported(other);
+  const [row] = await cluster.ask<{ left: number }>("SELECT count(*)::int AS left FROM flagkeep.journal");
+  expect(row!.left).toBe(1);
+}, 120_000);
+
+test("a node that acquires partitions loads nothing while ClickHouse is ahead of PostgreSQL, and reports it", async () => {
+  const args = ["--cluster-persons", "rows", "--cluster-loading", "partitions"];
+  await using cluster = await TestCluster.start(2, { args });
+  await until(async () => {
+    const holders = await cluster.ask("SELECT DISTINCT holder FROM flagkeep.partition");
+    return holders.length === 2 && holders.every(({ holder }) => holder !== null);
+  }, "both nodes hold partitions");
+  await advanceClickHouse(cluster);
+  // The engine of the other one neither acquires the lease nor restarts.
+  const leader = await cluster.leader();
+  const other = cluster.nodes[leader]!;
+  await cluster.killWithEngine(1 - leader);
+  await untilReported(other);
+  expect((await other.capture({ event: "after", distinct_id: "kim" })).status).toBe(200);
   const [row] = await cluster.ask<{ left: number }>("SELECT count(*)::int AS left FROM flagkeep.journal");
   expect(row!.left).toBe(1);
 }, 120_000);

@@ -28,8 +28,8 @@ const moduleLinesMax: Readonly<Record<string, number>> = {
   operate: 5_400,
   backup: 5_500,
   import: 12_500,
-  // Loading by several nodes: positions of partitions, changes of them, and whether all have caught up.
-  engine: 5_300,
+  // Loading by several nodes: positions of partitions, changes of them, whether all have caught up, checks of takeovers.
+  engine: 5_400,
   surveys: 1_500,
   "early-access": 500,
   experiments: 5_000,

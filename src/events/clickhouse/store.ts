@@ -110,8 +110,8 @@ export class ClickHouseStore {
     outside.recordClaimed();
   }
 
-  /** @throws {EventsAheadError} */
-  private async assertNotAhead(): Promise<void> {
+  /** Call it at each takeover of loading. @throws {EventsAheadError} @throws {ClickHouseUnreachableError} */
+  async assertNotAhead(): Promise<void> {
     const { loaded, started } = this.outside;
     for (const lane of lanes) {
       const known = started?.lane === lane ? started.last : loaded[lane];
