@@ -19,21 +19,21 @@ export const commitsAtOnce = 16;
 const rowsPerStatement = 5_000;
 const charactersPerStatement = 8 * 1024 * 1024;
 /** Characters of rows compacted per transaction, about a second: loading waits for it (`safe-number.ts`). */
-const foldedCharactersMax = 16 * 1024 * 1024;
+const compactedCharactersMax = 16 * 1024 * 1024;
 /** How long deleted rows and commit IDs are retained. */
 const reportedFor = "1 day";
 const tidyMs = 120_000;
 /** Smaller commits are compressed synchronously: a thread costs more. */
-const ownThreadCharactersMax = 64 * 1024;
+const syncCharactersMax = 64 * 1024;
 const compression = { level: 1 } as const;
 /**
  * Table of changes to copy to the event store. Its rows are not needed afterwards, and a commit is compacted only then,
  * so they never become single rows.
  */
-const passing = "change";
+const transientTable = "change";
 
 /** Whether compaction writes the row to PostgreSQL's table of single rows. */
-export const isRowStored = ({ tbl }: Pick<SharedRow, "tbl">) => tbl !== passing;
+export const isRowStored = ({ tbl }: Pick<SharedRow, "tbl">) => tbl !== transientTable;
 
 export interface Commit {
   store: StoreName;
@@ -53,7 +53,7 @@ export async function sendCommit(
 ): Promise<void> {
   const text = Buffer.from(rows.map(({ tbl, key, body }) => `${tbl}\t${key}\t${body ?? ""}\n`).join(""));
   const body =
-    text.length <= ownThreadCharactersMax
+    text.length <= syncCharactersMax
       ? Bun.zstdCompressSync(text, compression)
       : await Bun.zstdCompress(text, compression);
   await t`
@@ -155,12 +155,12 @@ export async function* compactedRows(
 
 /** The current rows of a small table; reads every commit that is not compacted. */
 export async function tableRows(t: Transaction, store: StoreName, tbl: string): Promise<SharedRow[]> {
-  const [progress] = await t`SELECT folded FROM flagkeep.store WHERE name = ${store}`;
+  const [progress] = await t`SELECT folded AS compacted FROM flagkeep.store WHERE name = ${store}`;
   if (progress === undefined) return [];
-  const folded = await t<SharedRow[]>`
+  const compacted = await t<SharedRow[]>`
     SELECT tbl, key, body FROM flagkeep.row WHERE store = ${store} AND tbl = ${tbl}`;
-  const rows = new Map(folded.map((row) => [row.key, row]));
-  for await (const part of commitRows(t, store, Number(progress.folded)))
+  const rows = new Map(compacted.map((row) => [row.key, row]));
+  for await (const part of commitRows(t, store, Number(progress.compacted)))
     for (const row of part) if (row.tbl === tbl) rows.set(row.key, row);
   return [...rows.values()].filter(({ body }) => body !== null);
 }
@@ -196,11 +196,12 @@ export async function compactCommits(postgres: Postgres, store: StoreName, waits
       if (waits) await t`SELECT pg_advisory_xact_lock(hashtext(${lock}))`;
       const [own] = await t`SELECT pg_try_advisory_xact_lock(hashtext(${lock})) AS held`;
       if (!own!.held) return false;
-      const [progress] = await t`SELECT folded, mirrored FROM flagkeep.store WHERE name = ${store}`;
-      const until = store === "people" ? Number(progress!.mirrored) : Number.POSITIVE_INFINITY;
+      const [progress] =
+        await t`SELECT folded AS compacted, mirrored AS copied FROM flagkeep.store WHERE name = ${store}`;
+      const until = store === "people" ? Number(progress!.copied) : Number.POSITIVE_INFINITY;
       const newest = new Map<string, SharedRow & { revision: number }>();
       let characters = 0;
-      let last = Number(progress!.folded);
+      let last = Number(progress!.compacted);
       const before = last;
       for await (const { revision, rows } of commitsAfter(t, store, last)) {
         if (revision > until) break;
@@ -209,13 +210,13 @@ export async function compactCommits(postgres: Postgres, store: StoreName, waits
           characters += row.body?.length ?? 0;
         }
         last = revision;
-        if (characters > foldedCharactersMax) break;
+        if (characters > compactedCharactersMax) break;
       }
       if (last === before) return false;
       await writeRows(t, store, [...newest.values()]);
       await t`UPDATE flagkeep.commit SET body = NULL WHERE store = ${store} AND revision > ${before} AND revision <= ${last}`;
       await t`UPDATE flagkeep.store SET folded = ${last} WHERE name = ${store}`;
-      return characters > foldedCharactersMax;
+      return characters > compactedCharactersMax;
     }, tidyMs);
   }
 }

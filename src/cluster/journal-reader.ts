@@ -41,7 +41,7 @@ export interface EntryFilter {
 
 export class JournalReader {
   private timer: ReturnType<typeof setInterval> | undefined;
-  private looking: Promise<void> | undefined;
+  private reading: Promise<void> | undefined;
   private isReportedMeanwhile = false;
   private hasRereadPartialBlock = false;
   private readonly safeNumber: SafeNumber;
@@ -63,12 +63,12 @@ export class JournalReader {
 
   /** Reads new blocks; call it when there may be some. */
   check(): void {
-    if (this.looking !== undefined) {
+    if (this.reading !== undefined) {
       this.isReportedMeanwhile = true;
       return;
     }
     this.isReportedMeanwhile = false;
-    this.looking = this.readAll().then(
+    this.reading = this.readAll().then(
       () => this.rest(),
       (error) => {
         this.rest();
@@ -80,11 +80,11 @@ export class JournalReader {
   async stop(): Promise<void> {
     clearInterval(this.timer);
     this.timer = undefined;
-    await this.looking;
+    await this.reading;
   }
 
   private rest(): void {
-    this.looking = undefined;
+    this.reading = undefined;
     if (this.isReportedMeanwhile && this.timer !== undefined) this.check();
   }
 

@@ -27,7 +27,7 @@ export interface PostgresJournalOptions {
 /** Maximum bytes per block, unless a single request is larger. */
 const blockBytesMax = 8 * 1024 * 1024;
 /** Larger blocks are compressed on another thread. */
-const ownThreadBytesMax = 64 * 1024;
+const syncBytesMax = 64 * 1024;
 /** How long a block is retried before its requests are rejected: the time a standby takes to be promoted. */
 const triesMs = 5_000;
 /** Minimum timeout per attempt. */
@@ -50,7 +50,7 @@ interface Waiting {
 /** `admission` reports 0 bytes because disk space is up to PostgreSQL. */
 export class PostgresJournal implements JournalPort {
   private readonly writers: Record<Lane, BlockWriter>;
-  private readonly lookTimer: ReturnType<typeof setInterval>;
+  private readonly checkTimer: ReturnType<typeof setInterval>;
   private countTimer: ReturnType<typeof setTimeout> | undefined;
   private isClosed = false;
 
@@ -62,7 +62,7 @@ export class PostgresJournal implements JournalPort {
       realtime: new BlockWriter("realtime", postgres, options),
       historical: new BlockWriter("historical", postgres, options),
     };
-    this.lookTimer = setInterval(() => void this.check(), checkIntervalMs);
+    this.checkTimer = setInterval(() => void this.check(), checkIntervalMs);
     void this.check();
     void this.count();
   }
@@ -90,7 +90,7 @@ export class PostgresJournal implements JournalPort {
 
   async close(): Promise<void> {
     this.isClosed = true;
-    clearInterval(this.lookTimer);
+    clearInterval(this.checkTimer);
     clearTimeout(this.countTimer);
     await Promise.all(lanes.map((lane) => this.writers[lane].close()));
   }
@@ -217,7 +217,7 @@ class BlockWriter {
     try {
       const text = toDisplayString(entries);
       const body =
-        text.length <= ownThreadBytesMax
+        text.length <= syncBytesMax
           ? Bun.zstdCompressSync(text, compression)
           : await Bun.zstdCompress(text, compression);
       const end = performance.now() + triesMs;

@@ -77,12 +77,12 @@ export async function readLoading(postgres: Postgres): Promise<Loading> {
       FROM flagkeep.lease`,
   );
   const { node, paused_until: pausedUntil } = row!;
-  const shares = await readShares(postgres);
-  const loaders = shares.length === 0 ? [node] : shares.map((share) => share.node);
+  const held = await readNodePartitions(postgres);
+  const loaders = held.length === 0 ? [node] : held.map((each) => each.node);
   return {
     node,
     loadingNodes: loaders.filter((id) => id !== null),
-    partitions: getCounts(shares),
+    partitions: getCounts(held),
     pausedUntil,
     heldBack: await readHeldBack(postgres),
   };
@@ -90,28 +90,28 @@ export async function readLoading(postgres: Postgres): Promise<Loading> {
 
 /** @throws {PostgresUnreachableError} */
 export async function countPartitions(postgres: Postgres): Promise<PartitionCounts> {
-  return getCounts(await readShares(postgres));
+  return getCounts(await readNodePartitions(postgres));
 }
 
 /** The partitions that the engine of a node loads; null: that none loads. */
-interface Share {
+interface NodePartitions {
   node: string | null;
   partitions: number;
 }
 
 /** @returns nothing if one engine loads everything */
-async function readShares(postgres: Postgres): Promise<readonly Share[]> {
+async function readNodePartitions(postgres: Postgres): Promise<readonly NodePartitions[]> {
   return await postgres.run(
-    (sql) => sql<Share[]>`
+    (sql) => sql<NodePartitions[]>`
       SELECT l.node, count(*)::int AS partitions FROM flagkeep.partition p LEFT JOIN flagkeep.loader l
         ON l.id = p.holder AND l.beat_at > clock_timestamp() - ${expiredMs} * interval '1 millisecond'
       WHERE (SELECT loading FROM flagkeep.layout) = 'partitions' GROUP BY l.node`,
   );
 }
 
-const getCounts = (shares: readonly Share[]): PartitionCounts => ({
-  all: shares.reduce((sum, { partitions }) => sum + partitions, 0),
-  unheld: shares.find(({ node }) => node === null)?.partitions ?? 0,
+const getCounts = (held: readonly NodePartitions[]): PartitionCounts => ({
+  all: held.reduce((sum, { partitions }) => sum + partitions, 0),
+  unheld: held.find(({ node }) => node === null)?.partitions ?? 0,
 });
 
 /** @returns nothing if one engine loads everything @throws {PostgresUnreachableError} */
@@ -119,12 +119,12 @@ export async function readPartitionLags(postgres: Postgres, timeoutMs?: number):
   // Most partitions have the same position.
   const rows = await postgres.run(
     (sql) => sql<PartitionLag[]>`
-      WITH place AS (SELECT id, least(applied_realtime, loaded_realtime) AS realtime,
+      WITH position AS (SELECT id, least(applied_realtime, loaded_realtime) AS realtime,
           least(applied_historical, loaded_historical) AS historical FROM flagkeep.partition),
-        behind AS (SELECT d.lane, d.seq, (SELECT coalesce(sum(entries), 0) FROM flagkeep.journal j
+        waiting AS (SELECT d.lane, d.seq, (SELECT coalesce(sum(entries), 0) FROM flagkeep.journal j
             WHERE j.lane = d.lane AND j.first_seq > d.seq)::float8 AS entries
-          FROM (SELECT DISTINCT 'realtime' AS lane, realtime AS seq FROM place
-            UNION SELECT DISTINCT 'historical', historical FROM place) AS d)
+          FROM (SELECT DISTINCT 'realtime' AS lane, realtime AS seq FROM position
+            UNION SELECT DISTINCT 'historical', historical FROM position) AS d)
       SELECT p.id, p.epoch::float8 AS epoch,
         CASE WHEN l.beat_at > clock_timestamp() - ${expiredMs} * interval '1 millisecond'
           THEN coalesce(f.name, l.node::text) END AS node,
@@ -132,9 +132,9 @@ export async function readPartitionLags(postgres: Postgres, timeoutMs?: number):
         r.entries AS "waitingRealtime", h.entries AS "waitingHistorical",
         CASE WHEN loaded_realtime < applied_realtime THEN 'realtime'
           WHEN loaded_historical < applied_historical THEN 'historical' END AS "openBatch"
-      FROM flagkeep.partition p JOIN place USING (id)
-        JOIN behind r ON r.lane = 'realtime' AND r.seq = place.realtime
-        JOIN behind h ON h.lane = 'historical' AND h.seq = place.historical
+      FROM flagkeep.partition p JOIN position USING (id)
+        JOIN waiting r ON r.lane = 'realtime' AND r.seq = position.realtime
+        JOIN waiting h ON h.lane = 'historical' AND h.seq = position.historical
         LEFT JOIN flagkeep.loader l ON l.id = p.holder LEFT JOIN flagkeep.front f ON f.id = l.node
       WHERE (SELECT loading FROM flagkeep.layout) = 'partitions' ORDER BY p.id`,
     timeoutMs,
@@ -236,7 +236,7 @@ export async function readClusterState(postgres: Postgres): Promise<ClusterState
   const stores = await postgres.run(
     (
       sql,
-    ) => sql`SELECT name, revision::float8 AS revision, folded::float8 AS folded, mirrored::float8 AS mirrored
+    ) => sql`SELECT name, revision::float8 AS revision, folded::float8 AS compacted, mirrored::float8 AS copied
       FROM flagkeep.store ORDER BY name`,
   );
   return {
@@ -255,11 +255,11 @@ export async function readClusterState(postgres: Postgres): Promise<ClusterState
       waitingEntries: entries,
       waitingBytes: bytes,
     })),
-    stores: stores.map(({ name, revision, folded, mirrored }) => ({
+    stores: stores.map(({ name, revision, compacted, copied }) => ({
       name,
       revision,
-      compacted: folded,
-      copied: name === "people" ? mirrored : null,
+      compacted,
+      copied: name === "people" ? copied : null,
     })),
   };
 }

@@ -44,7 +44,7 @@ export const describeProgress = ({ done, total }: CopyProgress): string =>
   `${done} of about ${Math.max(done, total)} rows`;
 
 export class ReplicaReader {
-  /** Rows were applied without `onTaken`; the value is its argument. */
+  /** Rows were applied without `onApplied`; the value is its argument. */
   private isBackPending: boolean | undefined;
   private reportedAt = performance.now();
 
@@ -58,16 +58,16 @@ export class ReplicaReader {
   /**
    * Applies some of many newer rows, so that an interrupted copy resumes there. Rows that are compacted meanwhile come
    * after the position.
-   * @returns whether there may be more; a few remaining commits are left to `takeOver` @throws {HistoryMismatchError}
+   * @returns whether there may be more; a few remaining commits are left to `sync` @throws {HistoryMismatchError}
    */
   async readPages(): Promise<boolean> {
     return await this.postgres.transaction(async (t, extend) => {
       await t`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`;
-      const { there, folded, unsentFrom, newest, foldedId } = await this.head(t);
+      const { there, compacted, unsentFrom, newest, compactedId } = await this.head(t);
       const { name } = this.store;
       let { position } = this.file;
       const here = this.file.state.revision;
-      if (position === undefined && here >= folded) {
+      if (position === undefined && here >= compacted) {
         if (there - here <= commitsAtOnce) return false;
         const commits = await commitPage(t, name, here);
         const { revision, id } = commits.at(-1)!;
@@ -87,7 +87,7 @@ export class ReplicaReader {
         extend();
         const done = position.done + rows.length;
         if (next === undefined) {
-          this.applyPage(rows, () => this.file.setState({ revision: folded, commit_id: foldedId }));
+          this.applyPage(rows, () => this.file.setState({ revision: compacted, commit_id: compactedId }));
           return true;
         }
         const seen = { revision: there, commit_id: newest };
@@ -127,13 +127,13 @@ export class ReplicaReader {
    * a lease such as a key's last use); or none
    * @returns the newest commit @throws {HistoryMismatchError}
    */
-  async migrate(
+  async sync(
     t: Transaction,
     preserved: "all" | "others" | "none",
     extend: () => void = () => undefined,
   ): Promise<number> {
     const { name } = this.store;
-    const { there, folded, newest } = await this.head(t);
+    const { there, compacted, newest } = await this.head(t);
     const here = this.file.state.revision;
     const mine = this.file.tables.unshipped();
     const cancels = preserved === "none" && mine.length > 0;
@@ -143,7 +143,7 @@ export class ReplicaReader {
     }
     const own = new Set(mine.map(getName));
     let isBack = cancels || here === 0;
-    const take = (rows: readonly SharedRow[]) => {
+    const apply = (rows: readonly SharedRow[]) => {
       extend();
       if (preserved === "all") return this.file.write(rows.filter((row) => !own.has(getName(row))));
       const lost = rows.filter((row) => own.has(getName(row)));
@@ -151,11 +151,11 @@ export class ReplicaReader {
       this.file.write(rows, lost);
     };
     if (cancels)
-      for await (const rows of rowsByKey(t, name, [...mine, ...this.file.tables.numberKeys()])) take(rows);
-    if (here < folded) for await (const rows of compactedRows(t, name, here)) take(rows);
+      for await (const rows of rowsByKey(t, name, [...mine, ...this.file.tables.numberKeys()])) apply(rows);
+    if (here < compacted) for await (const rows of compactedRows(t, name, here)) apply(rows);
     // Any commit that is not compacted may have written the reverted rows.
-    const from = cancels ? folded : Math.max(here, folded);
-    for await (const rows of commitRows(t, name, from)) take(rows);
+    const from = cancels ? compacted : Math.max(here, compacted);
+    for await (const rows of commitRows(t, name, from)) apply(rows);
     this.file.client
       .transaction(() => {
         if (cancels) this.file.client.run("DELETE FROM copy_changed");
@@ -179,9 +179,9 @@ export class ReplicaReader {
     const { name } = this.store;
     const { position, state } = this.file;
     const known = position?.seen ?? state;
-    const [row] = await t`SELECT revision, folded, told_from,
+    const [row] = await t`SELECT revision, folded AS compacted, told_from,
         (SELECT id FROM flagkeep.commit c WHERE c.store = s.name AND c.revision = s.revision) AS newest,
-        (SELECT id FROM flagkeep.commit c WHERE c.store = s.name AND c.revision = s.folded) AS folded_id,
+        (SELECT id FROM flagkeep.commit c WHERE c.store = s.name AND c.revision = s.folded) AS compacted_id,
         (SELECT id FROM flagkeep.commit c WHERE c.store = s.name AND c.revision = ${known.revision}) AS known
       FROM flagkeep.store s WHERE name = ${name}`;
     const there = Number(row!.revision);
@@ -195,10 +195,10 @@ export class ReplicaReader {
     if (isOther || isTooOld) throw new HistoryMismatchError(`The copy of the ${name} store has diverged.`);
     return {
       there,
-      folded: Number(row!.folded),
+      compacted: Number(row!.compacted),
       unsentFrom,
       newest: row!.newest as string | null,
-      foldedId: row!.folded_id as string | null,
+      compactedId: row!.compacted_id as string | null,
     };
   }
 }

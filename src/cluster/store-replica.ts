@@ -56,7 +56,7 @@ export class StoreReplica {
   private readonly turn = new Semaphore({ total: 1, perKey: 1, waiting: waitingMax });
   private readonly file: ReplicaFile;
   private readonly reader: ReplicaReader;
-  private looking: Promise<void> | undefined;
+  private checking: Promise<void> | undefined;
   /** Local rows may differ from PostgreSQL. */
   private isAmbiguous = true;
   private replacing: CopyProgress | undefined;
@@ -136,7 +136,7 @@ export class StoreReplica {
     while (await this.reader.readPages());
     await this.postgres.transaction(async (t, extend) => {
       await t`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`;
-      await this.reader.migrate(t, this.isAmbiguous ? "none" : "others", extend);
+      await this.reader.sync(t, this.isAmbiguous ? "none" : "others", extend);
       this.isAmbiguous = false;
     }, pageMs);
   }
@@ -146,15 +146,15 @@ export class StoreReplica {
    * readers get the local state.
    */
   async check(): Promise<void> {
-    this.looking ??= Promise.resolve().then(async () => {
-      this.looking = undefined;
+    this.checking ??= Promise.resolve().then(async () => {
+      this.checking = undefined;
       const [row] = await this.postgres.run(
         (sql) => sql`SELECT revision FROM flagkeep.store WHERE name = ${this.store.name}`,
         1_000,
       );
       if (Number(row!.revision) !== this.file.state.revision || this.isAmbiguous) await this.catchUp();
     });
-    await this.looking.catch(() => undefined);
+    await this.checking.catch(() => undefined);
   }
 
   /** Whether local changes are not committed yet. */
@@ -216,7 +216,7 @@ export class StoreReplica {
     { lease, end, idleMs, isAtomic = false, isUpgrade = false, prepare }: ChangeLimits,
     rowsAtOnce = Number.MAX_SAFE_INTEGER,
   ): Promise<Result> {
-    const leave = await this.ownTurn(end, run);
+    const leave = await this.enterTurn(end, run);
     let result: { result: Result } | { error: unknown } | undefined;
     let sent: Sent | undefined;
     try {
@@ -228,7 +228,7 @@ export class StoreReplica {
         await Promise.all([lease?.assertHeld(t), allowed]);
         // The lease holder's uncommitted rows are newer than those in PostgreSQL.
         const preserved = lease !== undefined ? "all" : this.isAmbiguous ? "none" : "others";
-        const newest = await this.reader.migrate(t, preserved);
+        const newest = await this.reader.sync(t, preserved);
         this.isAmbiguous = lease === undefined;
         if (isAtomic) this.unfinished = run;
         result = await settled(() => run(t, now));
@@ -266,7 +266,7 @@ export class StoreReplica {
   }
 
   /** @throws {ChangeInProgressError} earlier changes have not finished */
-  private async ownTurn(end: number, run: unknown): Promise<() => void> {
+  private async enterTurn(end: number, run: unknown): Promise<() => void> {
     try {
       const leave = await this.turn.enter(0, { signal: AbortSignal.timeout(leftUntil(end)) });
       const isBlocked = this.unfinished !== undefined && this.unfinished !== run;

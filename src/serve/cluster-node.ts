@@ -65,7 +65,7 @@ export class ClusterNode implements SharedState {
   private readonly node: NodeInfo;
   private readonly layout: PersonsLayout;
   private copy: StoreReplica | undefined;
-  private living: NodeInfo[];
+  private liveNodes: NodeInfo[];
   private loading: Loading = {
     node: null,
     loadingNodes: [],
@@ -105,7 +105,7 @@ export class ClusterNode implements SharedState {
       });
     }
     this.node = { id: crypto.randomUUID(), name: hostname(), version };
-    this.living = [this.node];
+    this.liveNodes = [this.node];
     this.chores = new PeriodicTasks((error) =>
       log.debug({ error: String(error) }, "PostgreSQL is unavailable; retrying"),
     );
@@ -124,15 +124,15 @@ export class ClusterNode implements SharedState {
     const dataPaths = paths(config["data-dir"]);
     assertNoLocalData(config["data-dir"]);
     let node: ClusterNode | undefined;
-    let said = "";
+    let lastWarning = "";
     const onState = (reason: PostgresUnreachableError | null) => {
       if (node !== undefined) node.recordState(reason);
-      else if (reason !== null && reason.message !== said) {
-        said = reason.message;
-        log.warn(`${said}. Flagkeep retries automatically.`);
+      else if (reason !== null && reason.message !== lastWarning) {
+        lastWarning = reason.message;
+        log.warn(`${lastWarning}. Flagkeep retries automatically.`);
       }
     };
-    const postgres = new Postgres(address, { connections, name: "front" }, onState);
+    const postgres = new Postgres(address, { connections, name: "node" }, onState);
     let layout: PersonsLayout = "replica";
     await postgres.untilDone(async () => {
       await migratePostgres(postgres);
@@ -231,7 +231,7 @@ export class ClusterNode implements SharedState {
 
   /** Number of live nodes, including this one. */
   get count(): number {
-    return this.living.length;
+    return this.liveNodes.length;
   }
 
   /** The progress of replacing flags and keys after PostgreSQL was restored to an earlier state. */
@@ -300,7 +300,7 @@ export class ClusterNode implements SharedState {
               misses: cache.misses,
               feed_age_seconds: Math.floor(this.persons!.feedAgeSeconds),
             },
-      fronts: this.living.map(({ id, name, version: its }) => ({
+      fronts: this.liveNodes.map(({ id, name, version: its }) => ({
         name,
         version: its,
         is_this: id === this.id,
@@ -328,9 +328,9 @@ export class ClusterNode implements SharedState {
   }
 
   private async recordLife(): Promise<void> {
-    const before = this.living;
-    this.living = await sendHeartbeat(this.postgres, this.node);
-    if (before.some(({ id }) => !this.living.some((node) => node.id === id))) this.onNodeStopped();
+    const before = this.liveNodes;
+    this.liveNodes = await sendHeartbeat(this.postgres, this.node);
+    if (before.some(({ id }) => !this.liveNodes.some((node) => node.id === id))) this.onNodeStopped();
     this.loading = await readLoading(this.postgres);
     const isWhole = this.isLoaded && this.unheldPartitions === 0;
     if (isWhole || this.isPaused) this.loadedAt = performance.now();
