@@ -50,7 +50,10 @@ const checkIntervalMs = 500;
 /** Interval of committing cursors and deleting loaded blocks. */
 const pruneEveryMs = 500;
 const tidyEveryMs = 20_000;
+/** Limit of releasing the lease when this process fails. */
 const releaseMs = 500;
+/** The same in an orderly stop: with an unreleased lease, commands for stopped clusters are rejected for ten seconds. */
+const stopReleaseMs = 4_000;
 /** Limit of finishing a load before a pause; an unfinished one is resumed after the pause. */
 const handOverMs = 20_000;
 /** The same after the lease was acquired, which is not renewed meanwhile. */
@@ -379,20 +382,20 @@ export class ClusterPersons {
       await this.change(() => undefined).catch(() => undefined);
       await partitions.release({ isLoaded: true }).catch(() => undefined);
     } else if (lease !== undefined) await this.prune(cursor).catch(() => undefined);
-    await this.releaseLease();
+    await this.releaseLease(stopReleaseMs);
   }
 
   /** Lets another node acquire the lease and the partitions immediately: this process ends. */
   async release(): Promise<void> {
     const released = this.partitions?.release({ isLoaded: false }).catch(() => undefined);
-    await this.releaseLease();
+    await this.releaseLease(releaseMs);
     await Promise.race([released, Bun.sleep(releaseMs)]);
   }
 
-  private async releaseLease(): Promise<void> {
+  private async releaseLease(timeoutMs: number): Promise<void> {
     const { lease, postgres } = this;
     if (lease === undefined) return;
-    await Promise.race([releaseLease(postgres, lease).catch(() => undefined), Bun.sleep(releaseMs)]);
+    await Promise.race([releaseLease(postgres, lease).catch(() => undefined), Bun.sleep(timeoutMs)]);
   }
 
   async close(): Promise<void> {

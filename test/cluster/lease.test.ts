@@ -20,6 +20,7 @@ import {
 } from "../../src/cluster/lease.ts";
 import { createDatabase, server, untilLockAwaited, usePostgres } from "../support/cluster-database.ts";
 import { testWithPostgres } from "../support/postgres.ts";
+import { openClusterPersons, openReplica } from "./person-support.ts";
 
 const test = testWithPostgres("the lease");
 usePostgres();
@@ -62,6 +63,25 @@ test("a released lease is acquired immediately, a held one only by the same node
   expect(leaseEnd(second)).toBe(Number.NEGATIVE_INFINITY);
   expect(await acquireLease(postgres, getEngine())).toBeDefined();
   await expect(postgres.run((sql) => assertLeaseHeld(sql, second))).rejects.toThrow(LeaseLostError);
+  await postgres.close();
+});
+
+test("an engine that stops releases the lease although PostgreSQL is slow", async () => {
+  const { postgres } = await createDatabase();
+  const persons = await openClusterPersons(await openReplica(postgres), postgres);
+  await persons.settle();
+  expect((await readLease(postgres)).isHeld).toBe(true);
+  const isLocked = Promise.withResolvers<void>();
+  const slow = postgres.transaction(async (t) => {
+    await t`SELECT 1 FROM flagkeep.lease FOR UPDATE`;
+    isLocked.resolve();
+    await t`SELECT pg_sleep(2)`;
+  });
+  await isLocked.promise;
+  await persons.stop(() => 0);
+  expect((await readLease(postgres)).isHeld).toBe(false);
+  await slow;
+  await persons.close();
   await postgres.close();
 });
 
