@@ -1,13 +1,15 @@
 /**
- * How quick the page is with 10,000 flags and 100,000 events. Times depend on the machine and on what runs beside: they are
- * printed, and only `make test-budgets`, which runs alone, fails when one is missed five times over.
+ * How quick the page is with 10,000 flags and 100,000 events, and Overview with as many of a website. Times depend on the
+ * machine and on what runs beside: they are printed, and only `make test-budgets`, which runs alone, fails when one is
+ * missed five times over.
  */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
 import { flagkeep, ServerProcess, until } from "../support/server.ts";
-import { openSignedIn, ownerCookie } from "./support.ts";
+import { webTraffic } from "../support/web-traffic.ts";
+import { openSignedIn, ownerCookie, ownersBrowser, type WatchedPage } from "./support.ts";
 
 const flagsCount = 10_000;
 const eventsCount = Number(process.env.FLAGKEEP_TEST_BUDGET_EVENTS ?? 100_000);
@@ -16,6 +18,40 @@ const rounds = 3;
 const missedBy = 5;
 const isJudging = process.env.FLAGKEEP_TEST_BUDGETS !== undefined;
 const dayMs = 86_400_000;
+
+/** Says a time; fails when it is a gross miss, where times are judged. */
+function judge(what: string, ms: number, budgetMs: number): void {
+  console.log(`console: ${what} ${Math.round(ms)} ms (budget ${budgetMs})`);
+  if (isJudging) expect(ms).toBeLessThanOrEqual(budgetMs * missedBy);
+}
+
+/** Each round in a profile of its own: nothing is cached. */
+async function medianOf(open: () => Promise<WatchedPage>, measure: (page: Page) => Promise<number>) {
+  const values: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const { page, context, errors } = await open();
+    values.push(await measure(page));
+    await context.close();
+    expect(errors).toEqual([]);
+  }
+  return values.sort((one, other) => one - other)[values.length >> 1]!;
+}
+
+async function since(start: () => Promise<unknown>, isDone: () => Promise<unknown>): Promise<number> {
+  const started = performance.now();
+  await start();
+  await isDone();
+  return performance.now() - started;
+}
+
+async function firstPaint(page: Page, path: string): Promise<number> {
+  await page.goto(`/console/${path}`);
+  await page.getByRole("heading", { level: 1 }).waitFor();
+  const paint = await page.waitForFunction(
+    () => performance.getEntriesByName("first-contentful-paint")[0]?.startTime,
+  );
+  return (await paint.jsonValue())!;
+}
 
 describe.skipIf(chromiumPath === undefined)("budgets", () => {
   let server: ServerProcess;
@@ -57,40 +93,12 @@ describe.skipIf(chromiumPath === undefined)("budgets", () => {
     await server?.[Symbol.asyncDispose]();
   });
 
-  /** Says a time; fails when it is a gross miss, where times are judged. */
-  const judge = (what: string, ms: number, budgetMs: number) => {
-    console.log(`console: ${what} ${Math.round(ms)} ms (budget ${budgetMs})`);
-    if (isJudging) expect(ms).toBeLessThanOrEqual(budgetMs * missedBy);
-  };
-  const median = (values: number[]) => values.sort((one, other) => one - other)[values.length >> 1]!;
-  /** Each round in a profile of its own: nothing is cached. */
-  const measured = async (measure: (page: Page) => Promise<number>) => {
-    const values: number[] = [];
-    for (let round = 0; round < rounds; round++) {
-      const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
-      values.push(await measure(page));
-      await context.close();
-      expect(errors).toEqual([]);
-    }
-    return median(values);
-  };
-  const since = async (start: () => Promise<unknown>, isDone: () => Promise<unknown>) => {
-    const started = performance.now();
-    await start();
-    await isDone();
-    return performance.now() - started;
-  };
+  const measured = (measure: (page: Page) => Promise<number>) =>
+    medianOf(() => openSignedIn(browser, cookie, { url: server.url }), measure);
 
   test("first paint of each page", async () => {
     for (const path of ["flags", "events", "explore", "sql"]) {
-      const paint = await measured(async (page) => {
-        await page.goto(`/console/${path}`);
-        await page.getByRole("heading", { level: 1 }).waitFor();
-        const paint = await page.waitForFunction(
-          () => performance.getEntriesByName("first-contentful-paint")[0]?.startTime,
-        );
-        return (await paint.jsonValue())!;
-      });
+      const paint = await measured((page) => firstPaint(page, path));
       judge(`first paint of ${path}`, paint, 300);
     }
   });
@@ -207,5 +215,73 @@ describe.skipIf(chromiumPath === undefined)("budgets", () => {
     expect(usedSize).toBeLessThan(80e6);
     await context.close();
     expect(errors).toEqual([]);
+  });
+});
+
+describe.skipIf(chromiumPath === undefined)("budgets of Overview", () => {
+  const own = ownersBrowser();
+  const listPanels = 4;
+  let stored = eventsCount;
+
+  beforeAll(async () => {
+    const endMs = Date.now();
+    for (let from = 0; from < eventsCount; from += batchSize) {
+      await own.server.batch(
+        webTraffic([from, from + batchSize], { count: eventsCount, endMs, spanMs: 30 * dayMs }),
+      );
+    }
+    await areStored();
+  }, 240_000 + eventsCount);
+
+  const areStored = () =>
+    until(
+      async () => (await own.server.query("SELECT count(*) AS n FROM events"))[0]?.n === stored,
+      "all events are loaded",
+      120_000 + eventsCount,
+    );
+  /** Another event: nothing that was computed is valid. */
+  const change = async () => {
+    await own.server.capture({ event: "changed", distinct_id: "visitor-0" });
+    stored += 1;
+    await areStored();
+  };
+  const ask = async (query: object) => {
+    const compareFilter = { compare: true };
+    const body = { query: { dateRange: { date_from: "-30d" }, compareFilter, properties: [], ...query } };
+    const started = performance.now();
+    const answer = await own.server.api(own.path("query/"), { method: "POST", body });
+    expect(answer.status).toBe(200);
+    await answer.text();
+    return performance.now() - started;
+  };
+  const list = (breakdownBy: string) =>
+    ask({ kind: "WebStatsTableQuery", breakdownBy, includeBounceRate: true, limit: 8 });
+
+  test("first paint and first load", async () => {
+    judge("first paint of overview", await medianOf(own.open, (page) => firstPaint(page, "overview")), 300);
+    const everything = await medianOf(own.open, async (page) => {
+      await change();
+      return await since(
+        () => page.goto("/console/overview"),
+        () =>
+          page
+            .locator(".overview-panel .share-table")
+            .nth(listPanels - 1)
+            .waitFor({ timeout: 60_000 }),
+      );
+    });
+    judge("overview, first load", everything, 800);
+  });
+
+  test("figures, lists, and lists of cached visits", async () => {
+    await change();
+    judge("headline figures", await ask({ kind: "WebOverviewQuery" }), 250);
+    judge("course", await ask({ kind: "WebTrendsQuery", interval: "day" }), 200);
+    for (const name of ["InitialChannelType", "Page", "Country", "Browser"])
+      judge(`list of ${name}`, await list(name), 200);
+    for (const name of ["InitialReferringDomain", "ExitPage", "Language", "OS"])
+      judge(`another list: ${name}`, await list(name), 30);
+    judge("the same list", await list("Browser"), 30);
+    judge("online", await ask({ kind: "WebOnlineQuery" }), 20);
   });
 });
