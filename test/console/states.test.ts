@@ -204,6 +204,28 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
     expect(errors).toEqual([]);
   });
 
+  test("a page whose script is blocked, or whose browser runs none, is not blank", async () => {
+    const { page, context } = await open([]);
+    await page.route(/\/console\/a\/.*\.js$/, (route) => route.abort());
+    await page.goto("/console/flags");
+    const title = page.getByRole("heading", { level: 1, name: "The console couldn't be loaded" });
+    await title.waitFor();
+    expect(await axeFindings(page)).toEqual([]);
+    await page.unroute(/\/console\/a\/.*\.js$/);
+    await page.reload();
+    await page.getByRole("switch", { name: "new-checkout" }).waitFor();
+    expect(await page.locator(".not-started").count()).toBe(0);
+    await context.close();
+
+    const scriptless = await browser.newContext({ javaScriptEnabled: false });
+    const plain = await scriptless.newPage();
+    await plain.goto(`${server.url}/console/flags`);
+    await plain
+      .getByText("Check the connection, and that your browser runs scripts of this address.")
+      .waitFor();
+    await scriptless.close();
+  });
+
   test("without a connection a change is rejected immediately, never queued", async () => {
     const { page, context, errors } = await open([]);
     await page.goto("/console/flags");

@@ -6,6 +6,7 @@ import { App } from "./app.tsx";
 import "./components/first-file.ts";
 import { rootPath } from "./lib/router.ts";
 
+document.querySelector(".not-started")?.remove();
 render(
   <LocationProvider scope={rootPath}>
     <ErrorBoundary>
