@@ -144,6 +144,22 @@ describe.skipIf(chromiumPath === undefined)("uploads", () => {
     expect(errors).toEqual([]);
   });
 
+  test("a file whose check failed is not loaded: it goes back to its columns, or is removed", async () => {
+    const { page, context, errors } = await open();
+    const dialog = await startImport(page, "unknown.csv", ["when,who,what", "2025-01-01,user-1,old"]);
+    await dialog.getByRole("button", { name: "Upload" }).click();
+    await dialog.getByText("unknown.csv was not recognized").waitFor();
+    expect(await dialog.getByRole("button", { name: "Load it" }).isDisabled()).toBe(true);
+    await dialog.getByRole("button", { name: "Close" }).click();
+    const line = page.getByRole("listitem").filter({ hasText: "unknown.csv" });
+    await line.getByText("failed").waitFor();
+    expect(await line.getByRole("button").allTextContents()).toEqual([""]);
+    await line.getByRole("button", { name: "Remove unknown.csv" }).click();
+    await line.waitFor({ state: "detached" });
+    await context.close();
+    expect(errors).toEqual([]);
+  });
+
   test("a static cohort is created from a file and from typed ids", async () => {
     const { page, context, errors } = await open();
     await page.goto("/console/cohorts/new");

@@ -85,7 +85,8 @@ export function Imports({ onDone }: { onDone: () => void }) {
                 )}
                 {run.origin === "upload" &&
                   (!isBusy(run) || run.state === "uploading") &&
-                  (run.state !== "done" || run.dry_run) && (
+                  // A failed check would fail again.
+                  (run.dry_run ? run.state !== "failed" : run.state !== "done") && (
                     <Button
                       onClick={() =>
                         void act(
