@@ -102,6 +102,17 @@ test("the image runs as no one in particular, on a folder that is its own", () =
   expect(getArguments("COPY")).toEqual([`--chmod=0755 $\{EXECUTABLE} /usr/local/bin/flagkeep`]);
 });
 
+test("the image's context has executables, and neither sources nor a data directory", () => {
+  const lines = readFileSync(join(deploy, "../.dockerignore"), "utf8").split("\n");
+  const rules = lines.filter((line) => line !== "" && !line.startsWith("#"));
+  expect(rules[0]).toBe("*");
+  const isSent = (path: string) => rules.slice(1).some((rule) => new Bun.Glob(rule.slice(1)).match(path));
+  const [fallback] = getArguments("ARG").map((line) => line.replace("EXECUTABLE=", ""));
+  expect(
+    [fallback, "flagkeep-0.2.0-linux-x64", "data", "src", ".git"].map((path) => isSent(path!.split("/")[0]!)),
+  ).toEqual([true, true, false, false, false]);
+});
+
 test("the image's settings, port and health check are the executable's", async () => {
   const names = new Map(
     (Object.keys(settings) as SettingName[]).map((name) => [environmentName(name), name] as const),
