@@ -156,8 +156,11 @@ test("every route is on the page of the API", async () => {
         summary: string;
         security?: object[];
       };
-      const scopes = (security ?? []).flatMap((one) => Object.values(one).flat() as string[]);
-      const row = `| \`${method.toUpperCase()} ${path}\` | ${cell(summary)} | ${[...new Set(scopes)].map((scope) => `\`${scope}\``).join(", ")} |\n`;
+      const alternatives = (security ?? []).map((one) =>
+        (Object.values(one).flat() as string[]).map((scope) => `\`${scope}\``).join(" and "),
+      );
+      const scopes = [...new Set(alternatives)].filter((each) => each !== "").join(" or ");
+      const row = `| \`${method.toUpperCase()} ${path}\` | ${cell(summary)} | ${scopes} |\n`;
       const [tag = "Other"] = tags;
       byTag.set(tag, [...(byTag.get(tag) ?? []), row]);
     }
