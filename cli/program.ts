@@ -1,6 +1,6 @@
 /** Parsing, checks and exit status that all commands share. */
 
-import { Command, CommanderError } from "commander";
+import { Command, CommanderError, Help, type Option } from "commander";
 import { closeClusterSession, openClusterSession, withSharedSettings } from "./cluster-stores.ts";
 import { printVersion } from "./commands/version.ts";
 import { assertUsable } from "./data-dir.ts";
@@ -54,9 +54,28 @@ function rejectUnknownHelp(program: Command, [first, name]: readonly string[]): 
   program.error(`error: unknown command '${name}'`, { exitCode: exitUsage });
 }
 
+/** Options that many commands have: the last ones in help, in this order. */
+const commonOptions = [
+  "--json",
+  "--project",
+  "--organization",
+  "--user",
+  "--confirm",
+  "--url",
+  "--key",
+  "--help",
+];
+
+/** A command's own options in their order, then the common ones. */
+function visibleOptions(command: Command): Option[] {
+  const rank = ({ long }: Option) => commonOptions.indexOf(long ?? "");
+  return new Help().visibleOptions(command).toSorted((a, b) => rank(a) - rank(b));
+}
+
 /** Makes usage errors end with our exit status and one line, for commands at every depth. */
 function prepare(command: Command): void {
   command.exitOverride();
+  command.configureHelp({ visibleOptions });
   if (command.commands.length === 0) withoutServer(command);
   command.configureOutput({
     outputError: (text, write) => {

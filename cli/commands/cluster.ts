@@ -264,7 +264,7 @@ const conversionSettings = ["data-dir", ...settings] as const;
 const convert = withJson(withSettings(new Command("convert-persons"), conversionSettings), Converted)
   .description("Convert the persons of a stopped cluster to rows in PostgreSQL, or back to replicas.")
   .addOption(
-    new Option("--to <layout>", "PostgreSQL only, or a replica on every node")
+    new Option("--to <layout>", "target: rows in PostgreSQL only, or a replica on every node")
       .choices(["rows", "replica"])
       .makeOptionMandatory(),
   )

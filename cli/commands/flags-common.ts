@@ -13,18 +13,14 @@ import type { Caller } from "../../src/operations/operation.ts";
 import { confirmHelp, withCaller } from "../operations/command.ts";
 import { FlagStores } from "../operations/flag-stores.ts";
 import { type CallOptions, withServer } from "../operations/server.ts";
-import { positiveInteger, withJson } from "../output.ts";
+import { positiveInteger, projectHelp, withJson } from "../output.ts";
 import { withSettings } from "../settings.ts";
 
 export type CommonOptions = CallOptions;
 
 /** Adds the options that all these commands have. */
 const withProjectAndJson = (command: Command, shape: TSchema): Command =>
-  withJson(withSettings(command, ["data-dir"]), shape).option(
-    "--project <id>",
-    "project id; optional if there is one project",
-    positiveInteger,
-  );
+  withJson(withSettings(command, ["data-dir"]), shape).option("--project <id>", projectHelp, positiveInteger);
 
 /** For commands that are operations: they work on a server too. */
 export function withFlagOptions(command: Command, shape: TSchema): Command {

@@ -24,6 +24,7 @@ import {
   positiveInteger,
   print,
   printJson,
+  projectHelp,
   run,
   withJson,
 } from "../output.ts";
@@ -46,7 +47,7 @@ export const exportFlags = withSettings(new Command("export"), ["data-dir"])
   .description(
     "Export a project's flags and cohorts, experiments, early access features and surveys to one YAML or JSON file.",
   )
-  .option("--project <id>", "project id; optional if there is one project", positiveInteger)
+  .option("--project <id>", projectHelp, positiveInteger)
   .option("-o, --output <file>", "output file; default: standard output", fileName)
   .option("--force", "overwrite an existing file")
   .option("--json", "write JSON instead of YAML; implied by a .json file name")
@@ -141,7 +142,7 @@ export const importFlags = withJson(
     "Import flags, cohorts, experiments, early access features and surveys from a file, matched by key or name.",
   )
   .argument("<file>", "file from `flags export` or another product; - for standard input", fileName)
-  .option("--project <id>", "project id; optional if there is one project", positiveInteger)
+  .option("--project <id>", projectHelp, positiveInteger)
   .option("--environment <name>", "environment to import, if the file has several")
   .option("--dry-run", "print what would change, change nothing")
   .option("--confirm", confirmHelp)

@@ -24,6 +24,7 @@ import {
   positiveInteger,
   print,
   printJson,
+  projectHelp,
   run,
   wholeNumber,
   withJson,
@@ -103,7 +104,7 @@ export const importEvents = withJson(
 )
   .description("Import events, persons and groups from files or a PostHog server, in order.")
   .argument("<file>", "file, folder, - for standard input, or https:// URL of a PostHog server", fileName)
-  .option("--project <id>", "project id; optional if there is one project", positiveInteger)
+  .option("--project <id>", projectHelp, positiveInteger)
   .addOption(new Option("--format <format>", "file format").choices(importFormats).default("auto"))
   .option(
     "--map <field=source>",

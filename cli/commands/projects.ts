@@ -23,7 +23,17 @@ import { changeTime } from "../cluster-stores.ts";
 import { withCaller } from "../operations/command.ts";
 import { LocalStores } from "../operations/local-stores.ts";
 import { type CallOptions, getServer, withServer } from "../operations/server.ts";
-import { parseDuration, positiveInteger, print, printJson, printTable, run, withJson } from "../output.ts";
+import {
+  organizationHelp,
+  parseDuration,
+  positiveInteger,
+  print,
+  printJson,
+  printTable,
+  projectHelp,
+  run,
+  withJson,
+} from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { osUserAuthor, resolveProject, resolveProjects, withMetadata } from "../stores.ts";
 
@@ -156,7 +166,7 @@ const create = withJson(
   .description("Create a project with new keys.")
   .argument("<name>", "display name")
   .option("--timezone <name>", "IANA time zone", "UTC")
-  .option("--organization <id>", "organization id; optional if there is one")
+  .option("--organization <id>", organizationHelp)
   .addHelpText(
     "after",
     '\nExamples:\n  flagkeep projects create Shop\n  flagkeep projects create "Web shop" --timezone Europe/Berlin --json',
@@ -198,7 +208,7 @@ const showKey = withJson(
   "print the project with both keys as JSON",
 )
   .description("Print the public key of a project.")
-  .argument("[id]", "project id; optional if there is one project", positiveInteger)
+  .argument("[id]", projectHelp, positiveInteger)
   .option("--secret", "print the secret key for local evaluation instead")
   .addHelpText(
     "after",

@@ -16,10 +16,12 @@ import {
 import {
   collect,
   fileName,
+  organizationHelp,
   positiveInteger,
   print,
   printJson,
   printTable,
+  projectHelp,
   run,
   wholeNumber,
   withJson,
@@ -76,10 +78,8 @@ export function operationCommand(operation: Operation, open?: OpenStores): Comma
       assertComplete(operation, fromFile, command);
     });
   }
-  if (operation.on === "organization")
-    command.option("--organization <id>", "organization id; optional if there is one");
-  if (operation.on === "project")
-    command.option("--project <id>", "project id; optional if there is one", positiveInteger);
+  if (operation.on === "organization") command.option("--organization <id>", organizationHelp);
+  if (operation.on === "project") command.option("--project <id>", projectHelp, positiveInteger);
   if (form.hasCreator) command.option("--user <email>", creatorHelp);
   if (form.hasConfirm) command.option("--confirm", confirmHelp);
   if (form.hasActingUser) command.option("--user <email>", actingUserHelp);
@@ -138,16 +138,26 @@ function getOptions(operation: Operation): MemberOption[] {
     });
 }
 
+/** A description of the API in the style of option help: a phrase in lower case, without a period at its end. */
+function toOptionHelp(description: string): string {
+  const phrases = description.replace(/\.$/, "").split(/\. (?=[A-Z`])/);
+  return phrases
+    .map((phrase) => phrase.replace(/^[A-Z](?=[a-z ])/, (letter) => letter.toLowerCase()))
+    .join("; ");
+}
+
 function derivedOptions(member: string, schema: TSchema, form: CommandOption | undefined): Option[] {
   const name = member.replaceAll("_", "-");
   const present = withoutNull(schema);
-  const description = form?.description ?? schema.description ?? present.description ?? name;
+  const described = (schema.description ?? present.description) as string | undefined;
+  const description =
+    form?.description ?? (described === undefined ? name.replaceAll("-", " ") : toOptionHelp(described));
   if (form?.flags !== undefined) {
     const option = new Option(form.flags, description);
     return [form.choices === undefined ? option : option.choices(form.choices)];
   }
   if (schema.type === "boolean")
-    return [new Option(`--${name}`, description), new Option(`--no-${name}`, `Opposite of --${name}.`)];
+    return [new Option(`--${name}`, description), new Option(`--no-${name}`, `opposite of --${name}`)];
   const option = new Option(`--${name} <${schema.type === "integer" ? "number" : "value"}>`, description);
   if (Array.isArray(schema.enum)) return [option.choices(schema.enum.map(String))];
   if (schema.type === "integer") return [option.argParser(wholeNumber)];

@@ -129,7 +129,7 @@ const createNewWebhook = operation({
   },
   cli: {
     name: "webhooks create",
-    description: "Create a webhook; prints the secret that signs its requests.",
+    description: "Create a webhook and print the secret that signs its requests.",
     examples: [
       "webhooks create --webhook-url https://hooks.example.com/flags",
       "webhooks create --webhook-url https://hooks.slack.com/services/T0/B0/x --events flag_changed,spike",
