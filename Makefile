@@ -61,6 +61,7 @@ SDKS_OF_FRONTS := posthog-node posthog-node-flags posthog-js posthog-python post
 test-cluster: build ## Run the SDKs over two nodes; kill nodes, the leader and PostgreSQL's primary (ROUNDS=50)
 	FLAGKEEP_TEST_FRONTS=2 $(BUN) test $(SDKS_OF_FRONTS:%=test/sdk/%.test.ts) --timeout 120000
 	FLAGKEEP_TEST_CLUSTER_ROUNDS=$(or $(ROUNDS),50) $(BUN) test test/cluster/failover.test.ts --timeout 3600000
+	FLAGKEEP_TEST_PARTITION_ROUNDS=$(or $(ROUNDS),50) $(BUN) test test/cluster/partition-faults.test.ts --timeout 3600000
 
 test-budgets: build ## Enforce the console's performance budgets (EVENTS=1000000; needs Chromium)
 	FLAGKEEP_TEST_BUDGETS=1 FLAGKEEP_TEST_BUDGET_EVENTS=$(or $(EVENTS),100000) $(BUN) test --timeout 600000 test/console/budgets.test.ts

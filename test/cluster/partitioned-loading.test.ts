@@ -18,12 +18,7 @@ const tokens: string[] = [];
 if (canRunCluster) {
   beforeAll(async () => {
     cluster = await TestCluster.start(2, { args });
-    tokens.push(cluster.initialized.project.api_key);
-    while (tokens.length < projects) {
-      const body = { name: `project ${tokens.length}` };
-      const created = await cluster.nodes[0]!.api("/api/projects/", { method: "POST", body });
-      tokens.push(((await created.json()) as { api_token: string }).api_token);
-    }
+    tokens.push(...(await cluster.createProjects(projects)));
     await stopMerges(cluster);
   }, 60_000);
   afterAll(async () => await cluster[Symbol.asyncDispose]());

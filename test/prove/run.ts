@@ -49,6 +49,16 @@ const proofs: Proof[] = [
     }),
   },
   {
+    name: "cluster",
+    unit: "faults of a cluster with partitioned loading under load",
+    wanted: 1_000,
+    portion: 16,
+    command: (portion, done) => ({
+      args: tests("test/cluster/partition-faults.test.ts"),
+      env: { FLAGKEEP_TEST_PARTITION_ROUNDS: String(portion), FLAGKEEP_TEST_SEED: String(done + 1) },
+    }),
+  },
+  {
     name: "power",
     unit: "power losses on a disk in memory, writes torn and out of order",
     wanted: 10_000,

@@ -26,6 +26,14 @@ export type ClickHouseFault =
   | "hold-before-insert"
   | "hold-after-insert";
 
+export interface HeldInserts {
+  isHolding: boolean;
+  /** Of the insert that was held last. */
+  heldName: string | null;
+  inserted: number;
+  refused: number;
+}
+
 export class TestClickHouse implements AsyncDisposable {
   static readonly user = "flagkeep";
   static readonly password = "s3cret/p@ss word";
@@ -67,14 +75,10 @@ export class TestClickHouse implements AsyncDisposable {
     await fetch(`http://127.0.0.1:${this.port}/.fault?${fault}`, { method: "POST" });
   }
 
-  /** Whether an insert is held, and how many inserts of events were done, or rejected by the engine. */
-  async inserts(): Promise<{ isHolding: boolean; inserted: number; refused: number }> {
+  /** Whether an insert is held, its name, and how many inserts of events were done, or rejected by the engine. */
+  async inserts(): Promise<HeldInserts> {
     const answer = await fetch(`http://127.0.0.1:${this.port}/.held`);
-    return (await answer.json()) as {
-      isHolding: boolean;
-      inserted: number;
-      refused: number;
-    };
+    return (await answer.json()) as HeldInserts;
   }
 
   /** Sends a statement as a client does. @returns the answer's lines, parsed */

@@ -147,7 +147,26 @@ export async function stopMerges({ clickhouse }: TestCluster): Promise<void> {
   );
 }
 
-/** Everything acknowledged is stored once, counted once for its person, and in order; and the journal is empty. */
+/** Every node's queries count what is stored, in all projects together. */
+async function expectQueriesCount({ nodes }: TestCluster, stored: number): Promise<void> {
+  const answer = await nodes[0]!.api("/api/projects/?limit=100");
+  const projects = ((await answer.json()) as { results: { id: number }[] }).results;
+  const query = { kind: "TrendsQuery", series: [{ event: name }], dateRange: { date_from: "all" } };
+  const body = { refresh: "force_blocking", query };
+  for (const node of nodes) {
+    let counted = 0;
+    for (const { id } of projects)
+      counted += await until(async () => {
+        const response = await node.api(`/api/projects/${id}/query/`, { method: "POST", body });
+        if (response.status === 503) return undefined;
+        if (response.status !== 200) throw new Error(`query: ${response.status} ${await response.text()}`);
+        return ((await response.json()) as { results: { count: number }[] }).results[0]?.count ?? 0;
+      }, "the query is answered");
+    expect(counted).toBe(stored);
+  }
+}
+
+/** Everything acknowledged is stored once, counted once, by queries too, and in order; and the journal is empty. */
 export async function expectAllOnce(cluster: TestCluster, log: readonly Sent[]): Promise<void> {
   await cluster.everythingIsLoaded();
   const rows = await cluster.clickhouse.run(
@@ -168,6 +187,7 @@ export async function expectAllOnce(cluster: TestCluster, log: readonly Sent[]):
     report: expect.any(String),
   });
   expect(report.acknowledged).toBeGreaterThan(100);
+  await expectQueriesCount(cluster, report.stored);
   const [all] = await cluster.clickhouse.run("SELECT count() FROM flagkeep.events");
   const count = "SELECT sum(identified + anonymous + historical) AS events FROM usage_day";
   const [counted] = await cluster.askPeople<{ events: number }>(count);

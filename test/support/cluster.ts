@@ -95,6 +95,22 @@ export class TestCluster implements AsyncDisposable {
     return node;
   }
 
+  /** Creates projects until there are as many, known to all nodes. @returns their API keys, the first project's first */
+  async createProjects(count: number): Promise<string[]> {
+    const tokens = [this.initialized.project.api_key];
+    while (tokens.length < count) {
+      const body = { name: `project ${tokens.length}` };
+      const created = await this.nodes[0]!.api("/api/projects/", { method: "POST", body });
+      if (created.status !== 201) throw new Error(`projects: ${created.status} ${await created.text()}`);
+      tokens.push(((await created.json()) as { api_token: string }).api_token);
+    }
+    const isKnown = async (node: ServerProcess, api_key: string) =>
+      (await node.post("/flags/?v=2", { api_key, distinct_id: "kim" })).status === 200;
+    for (const node of this.nodes)
+      for (const token of tokens) await until(() => isKnown(node, token), "the node knows the key");
+    return tokens;
+  }
+
   /** Ends a node as a crash would, its engine after it. */
   async kill(number: number): Promise<void> {
     const node = this.running.get(number);
@@ -151,16 +167,23 @@ export class TestCluster implements AsyncDisposable {
     await dead[Symbol.asyncDispose]();
   }
 
-  /** Waits until nothing is left in the journal. */
+  /** Waits until nothing is left in the journal, as long as some of it is loaded now and then. */
   async everythingIsLoaded(): Promise<void> {
-    await until(
-      async () => {
-        const [row] = await this.ask<{ left: number }>("SELECT count(*)::int AS left FROM flagkeep.journal");
-        return row!.left === 0;
-      },
-      "the journal is empty",
-      60_000,
-    );
+    for (let before = ""; ; ) {
+      const state = await until(
+        async () => {
+          const rows = await this.ask<{ lane: string; entries: number; first: number }>(
+            "SELECT lane, sum(entries)::int AS entries, min(first_seq)::float8 AS first FROM flagkeep.journal GROUP BY lane",
+          );
+          const seen = JSON.stringify(rows);
+          return seen !== before && seen;
+        },
+        `more is loaded than of ${before}`,
+        60_000,
+      );
+      if (state === "[]") return;
+      before = state;
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

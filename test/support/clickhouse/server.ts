@@ -6,7 +6,7 @@
  *
  * Says `listening PORT` on standard output. `POST /.fault?kind=…&times=…` (no authorization) makes it fail on purpose; with
  * `&unnamed` inserts of events lose their names, too, and with `&undated` their deadlines. `GET /.held` tells whether one is
- * held, and how many were done and refused.
+ * held, its name, and how many were done and refused.
  */
 
 import { rmSync, writeFileSync } from "node:fs";
@@ -50,6 +50,8 @@ let bodies = 0;
 /** What is held continues when it resolves. */
 let release = Promise.withResolvers<void>();
 let isHolding = false;
+/** The name of the insert that was held last. */
+let heldName: string | null = null;
 /** Inserts of events that were done. */
 let inserted = 0;
 /** Inserts of events are done without their names, so that nothing tells that one was done before. */
@@ -162,8 +164,9 @@ function isAllowed(request: Request, url: URL): boolean {
   return name === user && word === password;
 }
 
-async function hold(): Promise<void> {
+async function hold(url: URL): Promise<void> {
   isHolding = true;
+  heldName = url.searchParams.get("insert_deduplication_token");
   await release.promise;
 }
 
@@ -197,7 +200,7 @@ const server = Bun.serve({
       broken = { kind, times: Number(url.searchParams.get("times") ?? "1") };
       return new Response("Ok.\n");
     }
-    if (url.pathname === "/.held") return Response.json({ isHolding, inserted, refused: rejected });
+    if (url.pathname === "/.held") return Response.json({ isHolding, heldName, inserted, refused: rejected });
     if (!isAllowed(request, url)) {
       return failure(
         new Error(`Code: 516. DB::Exception: ${user}: Authentication failed. (AUTHENTICATION_FAILED)`),
@@ -215,7 +218,7 @@ const server = Bun.serve({
       url.searchParams.delete("insert_deduplication_token");
       url.searchParams.set("insert_deduplicate", "0");
     }
-    if (isOfEvents && fault(["hold-before-insert"])) await hold();
+    if (isOfEvents && fault(["hold-before-insert"])) await hold(url);
     const before = fault(
       isInsert ? ["refuse-insert", "cut-before-insert", "die-before-insert"] : ["cut-query"],
     );
@@ -228,7 +231,7 @@ const server = Bun.serve({
       const answer = await inTurn(() => run(statement, query === null ? undefined : body, url));
       if (isOfEvents) inserted += 1;
       if (isInsert && fault(["stall-after-insert"])) await Bun.sleep(stallMs);
-      if (isOfEvents && fault(["hold-after-insert"])) await hold();
+      if (isOfEvents && fault(["hold-after-insert"])) await hold(url);
       const after = isInsert ? fault(["cut-after-insert", "die-after-insert"]) : undefined;
       if (after === "die-after-insert") process.kill(process.pid, "SIGKILL");
       if (after !== undefined) return cut();
