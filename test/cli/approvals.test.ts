@@ -4,9 +4,9 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { flagkeep, ServerProcess, temporaryFolder } from "../support/server.ts";
+import { flagkeep, temporaryFolder } from "../support/server.ts";
+import { server, useServer } from "../support/use-server.ts";
 
-let server: ServerProcess;
 const folder = temporaryFolder();
 const flags = (...args: string[]) => flagkeep(["flags", ...args, "--data-dir", server.dataDir]);
 
@@ -24,8 +24,8 @@ async function api(method: string, path: string, body?: object) {
 
 const group = (property: object) => ({ groups: [{ properties: [property], rollout_percentage: 100 }] });
 
+useServer();
 beforeAll(async () => {
-  server = await ServerProcess.start();
   const filters = (value: string) => ({
     properties: {
       type: "OR",
@@ -47,10 +47,7 @@ beforeAll(async () => {
   await api("POST", "feature_flags/", { key: "free", rollout_percentage: 10 });
   await api("PATCH", "", { approvals: "critical" });
 }, 60_000);
-afterAll(async () => {
-  await server[Symbol.asyncDispose]();
-  rmSync(folder, { recursive: true });
-});
+afterAll(() => rmSync(folder, { recursive: true }));
 
 const exported = async () => (await flags("export")).stdout;
 const written = (name: string, text: string) => {

@@ -1,8 +1,9 @@
 /** Numbers drawn as text, and the commands that do so. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { bars, chartLines, spark } from "../../cli/charts.ts";
-import { executable, flagkeep, ServerProcess } from "../support/server.ts";
+import { executable, flagkeep } from "../support/server.ts";
+import { server, useServer } from "../support/use-server.ts";
 
 const getLength = (line: string) => [...line].filter((character) => character === "█").length;
 
@@ -47,13 +48,11 @@ describe("charts", () => {
 });
 
 describe("on the command line", () => {
-  let server: ServerProcess;
+  useServer();
   beforeAll(async () => {
-    server = await ServerProcess.start();
     await server.batch(["a", "a", "b"].map((event) => ({ event, distinct_id: "kim" })));
     await server.eventsWhenStored(3);
   });
-  afterAll(() => server[Symbol.asyncDispose]());
   const run = (...args: string[]) => flagkeep([...args, "--data-dir", server.dataDir]);
 
   test("query --chart", async () => {

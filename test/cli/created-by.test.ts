@@ -3,15 +3,15 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { flagkeep, ServerProcess } from "../support/server.ts";
+import { flagkeep } from "../support/server.ts";
+import { server, useServer } from "../support/use-server.ts";
 
-let server: ServerProcess;
 let file: string;
 const second = "second-owner@example.com";
 const member = "member@example.com";
 
+useServer();
 beforeAll(async () => {
-  server = await ServerProcess.start();
   for (const [email, level] of [
     [second, "owner"],
     [member, "member"],
@@ -19,10 +19,7 @@ beforeAll(async () => {
     expect((await run("users", "create", email!, "--level", level!)).code).toBe(0);
   file = join(server.dataDir, "..", `created-by-${process.pid}.json`);
 });
-afterAll(async () => {
-  rmSync(file, { force: true });
-  await server[Symbol.asyncDispose]();
-});
+afterAll(() => rmSync(file, { force: true }));
 
 const run = (...args: string[]) => flagkeep([...args, "--data-dir", server.dataDir]);
 

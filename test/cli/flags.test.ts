@@ -1,19 +1,14 @@
 /** `flagkeep flags …` while a server is running, as a user would call it. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, test } from "bun:test";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { flagkeep, initializedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
+import { flagkeep, initializedDirectory, temporaryFolder } from "../support/server.ts";
+import { server, useServer } from "../support/use-server.ts";
 
-let server: ServerProcess;
 const folder = temporaryFolder();
-beforeAll(async () => {
-  server = await ServerProcess.start();
-});
-afterAll(async () => {
-  await server[Symbol.asyncDispose]();
-  rmSync(folder, { recursive: true });
-});
+useServer();
+afterAll(() => rmSync(folder, { recursive: true }));
 
 /** Runs a command on the server's data directory. */
 const flags = (...args: string[]) => flagkeep(["flags", ...args, "--data-dir", server.dataDir]);

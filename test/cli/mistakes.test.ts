@@ -3,20 +3,14 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import {
-  executable,
-  flagkeep,
-  initializedDirectory,
-  ServerProcess,
-  temporaryFolder,
-} from "../support/server.ts";
+import { executable, flagkeep, initializedDirectory, temporaryFolder } from "../support/server.ts";
 import { installedProgram, testWhen } from "../support/skipped.ts";
+import { server, useServer } from "../support/use-server.ts";
 
 const folder = temporaryFolder();
-let server: ServerProcess;
 let stopped: string;
+useServer();
 beforeAll(async () => {
-  server = await ServerProcess.start();
   stopped = (await initializedDirectory()).dataDir;
   for (const [name, text] of Object.entries({
     "cut.json": '{"event": ',
@@ -34,8 +28,7 @@ beforeAll(async () => {
   mkdirSync(join(folder, "no-database"));
   writeFileSync(join(folder, "no-database", "flagkeep.sqlite"), "x".repeat(200));
 });
-afterAll(async () => {
-  await server[Symbol.asyncDispose]();
+afterAll(() => {
   rmSync(stopped, { recursive: true });
   rmSync(folder, { recursive: true });
 });

@@ -1,22 +1,15 @@
 /** The log of changes: who is named where no person acted. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { Browser } from "playwright-core";
-import { chromiumPath, startBrowser } from "../support/browser.ts";
-import { flagkeep, osUser, ServerProcess, until } from "../support/server.ts";
+import { describe, expect, test } from "bun:test";
+import { chromiumPath } from "../support/browser.ts";
+import { flagkeep, osUser, until } from "../support/server.ts";
+import { browser, useBrowser } from "../support/use-browser.ts";
+import { server, useServer } from "../support/use-server.ts";
 import { axeFindings, chooseFilter, openSignedIn, ownerCookie, password } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("the log of changes", () => {
-  let server: ServerProcess;
-  let browser: Browser;
-  beforeAll(async () => {
-    server = await ServerProcess.start();
-    browser = await startBrowser();
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await server?.[Symbol.asyncDispose]();
-  });
+  useBrowser();
+  useServer();
 
   test("names the command line with its user, and the origin of a failed sign-in", async () => {
     const cookie = await ownerCookie(server);

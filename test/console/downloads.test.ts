@@ -1,31 +1,23 @@
 /** What is taken along as a file: rows of statements and events, as CSV and Parquet; where a statement is wrong. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import type { Browser, Page } from "playwright-core";
-import { chromiumPath, startBrowser } from "../support/browser.ts";
-import { ServerProcess } from "../support/server.ts";
-import { axeFindings, openSignedIn, ownerCookie } from "./support.ts";
+import type { Page } from "playwright-core";
+import { chromiumPath } from "../support/browser.ts";
+import { browser } from "../support/use-browser.ts";
+import { server } from "../support/use-server.ts";
+import { axeFindings, cookie, openConsole, openSignedIn, useConsole } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("downloads", () => {
-  let server: ServerProcess;
-  let browser: Browser;
-  let cookie: string;
   const rowsCount = 10_050;
 
+  useConsole();
   beforeAll(async () => {
-    server = await ServerProcess.start();
-    cookie = await ownerCookie(server);
-    browser = await startBrowser();
     await server.batch([
       { event: "paid", distinct_id: "user-1", properties: { plan: "it's" } },
       { event: "paid", distinct_id: "user-2", properties: { plan: "free" } },
     ]);
     await server.eventsWhenStored(2);
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await server?.[Symbol.asyncDispose]();
   });
 
   const getFile = async (page: Page, name: string) => {
@@ -37,7 +29,7 @@ describe.skipIf(chromiumPath === undefined)("downloads", () => {
   };
 
   test("all rows of a statement, those beyond the table's limit too", async () => {
-    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openConsole();
     await page.goto(`/console/sql?q=SELECT range AS n FROM range(${rowsCount})`);
     await page.getByText("first 10,000 of more").waitFor();
     const csv = await getFile(page, "CSV");
@@ -51,7 +43,7 @@ describe.skipIf(chromiumPath === undefined)("downloads", () => {
   });
 
   test("a short result is the same CSV as a long one, and no cell of it runs in a spreadsheet", async () => {
-    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openConsole();
     const statement = `SELECT '=1+1' AS "@name", '+a,b' AS b, -5 AS n, '-5e3' AS m, E'x\\n=y' AS t, NULL AS z`;
     await page.goto(`/console/sql?q=${encodeURIComponent(statement)}`);
     await page.getByText("1 row").waitFor();
@@ -62,7 +54,7 @@ describe.skipIf(chromiumPath === undefined)("downloads", () => {
   });
 
   test("stored events that fit the filters", async () => {
-    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openConsole();
     await page.goto(`/console/events?event=paid&property=plan&value=${encodeURIComponent("it's")}&range=24`);
     await page.getByRole("table", { name: "Events", exact: true }).getByText("user-1").last().waitFor();
     const csv = (await getFile(page, "CSV")).bytes.toString();

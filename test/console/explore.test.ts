@@ -1,21 +1,16 @@
 /** Explore in the browser: who is behind a figure, the statement of a question, the period before. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { Browser } from "playwright-core";
-import { chromiumPath, startBrowser } from "../support/browser.ts";
-import { ServerProcess, until } from "../support/server.ts";
-import { axeFindings, openSignedIn, ownerCookie } from "./support.ts";
+import { beforeAll, describe, expect, test } from "bun:test";
+import { chromiumPath } from "../support/browser.ts";
+import { until } from "../support/server.ts";
+import { server } from "../support/use-server.ts";
+import { axeFindings, openConsole, useConsole } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("explore", () => {
-  let server: ServerProcess;
-  let browser: Browser;
-  let cookie: string;
   const hostile = `<img src=x onerror="document.title='owned'">`;
 
+  useConsole();
   beforeAll(async () => {
-    server = await ServerProcess.start();
-    cookie = await ownerCookie(server);
-    browser = await startBrowser();
     const named = { $set: { name: hostile } };
     await server.batch([
       { event: hostile, distinct_id: "user-1", properties: named },
@@ -25,16 +20,12 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     ]);
     await server.eventsWhenStored(4);
   });
-  afterAll(async () => {
-    await browser?.close();
-    await server?.[Symbol.asyncDispose]();
-  });
 
   const address = (question: object) =>
     `/console/explore?question=${encodeURIComponent(JSON.stringify(question))}`;
 
   test("a figure shows its persons, who can be saved as a static cohort", async () => {
-    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openConsole();
     await page.goto(address({ kind: "trends", series: [{ event: hostile, math: "total" }], view: "table" }));
     await page.getByRole("button", { name: "3", exact: true }).click();
     const dialog = page.getByRole("dialog");
@@ -51,7 +42,7 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
   });
 
   test("two series of one event, broken down, have names of their own", async () => {
-    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openConsole();
     const series = ["total", "dau"].map((math) => ({ event: "paid", math }));
     await page.goto(address({ kind: "trends", series, breakdown: "$browser", view: "table" }));
     const names = async () => await page.getByRole("columnheader").allTextContents();
@@ -66,7 +57,7 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
   });
 
   test("a formula and a second breakdown, with the statement that computes them", async () => {
-    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openConsole();
     const series = ["total", "dau"].map((math) => ({ event: hostile, math }));
     await page.goto(address({ kind: "trends", series, view: "table" }));
     const formula = page.getByLabel("Formula");
@@ -101,7 +92,7 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
   });
 
   test("a name that no event has suggests the known one", async () => {
-    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openConsole();
     await page.goto(
       address({ kind: "trends", series: [{ event: "paid", math: "total" }], breakdown: "browser" }),
     );
@@ -118,7 +109,7 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
   });
 
   test("a measure of a property is not computed before the property is chosen", async () => {
-    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openConsole();
     const asked: string[] = [];
     page.on("request", (request) => {
       if (request.url().endsWith("/query/")) asked.push(request.url());
@@ -145,7 +136,7 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
         (await server.query("SELECT 1 AS n FROM events WHERE event = 'opened'")).length === days.length,
       "the events are stored",
     );
-    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openConsole();
     await page.goto(address({ kind: "retention", target: "opened", returning: "opened" }));
     await page.getByText("3 people", { exact: true }).waitFor();
     expect(await page.getByRole("columnheader").allTextContents()).toContain("Day 0");
@@ -182,7 +173,7 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
       async () => (await server.query("SELECT 1 AS n FROM events WHERE event = 'came back'")).length === 3,
       "the events are stored",
     );
-    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openConsole();
     const figures: [series: object, number: string, summary: string][] = [
       [{ math: "dau" }, "1", "0 to 1."],
       [{ math: "avg", math_property: "amount" }, "20", "0 to 30."],
@@ -201,7 +192,7 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
   });
 
   test("the last step of a funnel, and the statement that computes it", async () => {
-    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openConsole();
     const series = [hostile, "paid"].map((event) => ({ event, math: "total" }));
     await page.goto(address({ kind: "funnel", series }));
     await page.getByText("50% converted (1 of 2)").waitFor();
@@ -221,7 +212,7 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
   });
 
   test("a retention figure lists returning persons, and its statement runs", async () => {
-    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openConsole();
     await page.goto(address({ kind: "retention", target: hostile, returning: "paid" }));
     await page.getByText("2 people").waitFor();
     await page.getByRole("button", { name: "100%", exact: true }).click();
@@ -237,7 +228,7 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
   });
 
   test("the query is in a short address, and in a column that can be hidden", async () => {
-    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openConsole();
     await page.goto("/console/explore?q=e=paid&m=visitors&b=$browser");
     await page.getByText("Firefox").first().waitFor();
     expect(await page.getByLabel("A: Measure").inputValue()).toBe("dau");
@@ -259,7 +250,7 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
   });
 
   test("events are chosen from a list with volumes, recent ones first; a misspelled one is corrected", async () => {
-    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openConsole();
     await page.goto("/console/explore");
     const field = page.getByRole("combobox", { name: "A: Event" });
     await field.click();
@@ -283,7 +274,7 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
   });
 
   test("dragging over a chart selects its days; SQL is in its menu", async () => {
-    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openConsole();
     await page.goto("/console/explore?q=e=paid");
     const area = page.locator(".u-over");
     await area.waitFor();
@@ -313,7 +304,7 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
       async () => (await server.query("SELECT 1 AS n FROM events WHERE event = 'came once'")).length === 1,
       "the event is stored",
     );
-    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openConsole();
     await page.goto(address({ kind: "lifecycle", series: [{ event: "came once", math: "total" }] }));
     await page.getByRole("img", { name: /^Lifecycle/ }).waitFor();
     await page.getByRole("button", { name: "Show as table" }).click();
@@ -330,7 +321,7 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
   });
 
   test("the previous period is shown, and is in the address", async () => {
-    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openConsole();
     await page.goto("/console/explore");
     await page.getByLabel("Compare to previous period").check();
     await page.getByText("0 in the previous period").waitFor();

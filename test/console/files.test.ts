@@ -1,19 +1,16 @@
 /** The page's files: where they are found, how they are sent, under which policy, how large they are. */
 
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { gunzipSync } from "node:zlib";
 import { ServerProcess } from "../support/server.ts";
+import { server, useServer } from "../support/use-server.ts";
 
 const firstPageMax = 65_000;
 const allMax = 340_000;
 /** What pages may add to the ones before them. */
 const addedMax = { overview: 40_000, explore: 30_000, sql: 120_000 };
 
-let server: ServerProcess;
-beforeAll(async () => {
-  server = await ServerProcess.start();
-});
-afterAll(async () => await server[Symbol.asyncDispose]());
+useServer();
 
 const get = (path: string, headers: Record<string, string> = {}, method = "GET") =>
   fetch(`${server.url}${path}`, { method, headers, redirect: "manual", decompress: false });

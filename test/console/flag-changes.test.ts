@@ -3,27 +3,20 @@
 import { describe, expect, test } from "bun:test";
 import { chromiumPath } from "../support/browser.ts";
 import { until } from "../support/server.ts";
-import {
-  browser,
-  createFlag,
-  flagPath,
-  hostile,
-  openPage,
-  readFlag,
-  server,
-  useFlagPages,
-} from "./flag-pages.ts";
-import { axeFindings, chooseIn, openSignedIn } from "./support.ts";
+import { browser } from "../support/use-browser.ts";
+import { server } from "../support/use-server.ts";
+import { createFlag, flagPath, hostile, readFlag } from "./flag-pages.ts";
+import { axeFindings, chooseIn, openConsole, openSignedIn, useConsole } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("changes of flags", () => {
-  useFlagPages();
+  useConsole();
 
   test("a draft is reviewed and saved; two people on one flag see both changes", async () => {
     const flag = await createFlag({
       key: "shared",
       filters: { groups: [{ properties: [], rollout_percentage: 10 }] },
     });
-    const { page, context, errors } = await openPage({ expectedStatus: [409] });
+    const { page, context, errors } = await openConsole({ expectedStatus: [409] });
     await page.goto(`/console/flags/${flag.id}`);
     await page.getByRole("spinbutton", { name: "Rollout percentage" }).fill("40");
     await page.getByText("1 unsaved change", { exact: true }).waitFor();
@@ -74,7 +67,7 @@ describe.skipIf(chromiumPath === undefined)("changes of flags", () => {
       key: "agreed",
       filters: { groups: [{ properties: [], rollout_percentage: 10 }] },
     });
-    const { page, context, errors } = await openPage();
+    const { page, context, errors } = await openConsole();
     const rejected: string[] = [];
     page.on("response", (response) => {
       if (response.status() === 403) rejected.push(response.url());
@@ -162,7 +155,7 @@ describe.skipIf(chromiumPath === undefined)("changes of flags", () => {
     });
     const everybody = { filters: { groups: [{ properties: [], rollout_percentage: 100 }] } };
     await server.api(flagPath(flag.id), { method: "PATCH", body: everybody });
-    const { page, context, errors } = await openPage();
+    const { page, context, errors } = await openConsole();
     await page.goto(`/console/flags/${flag.id}?tab=history`);
     await page.getByText("condition set 1: rollout 0 → 100%").waitFor();
     await page.getByRole("button", { name: "Restore this version" }).first().click();
@@ -207,7 +200,7 @@ describe.skipIf(chromiumPath === undefined)("changes of flags", () => {
       key: "kept",
       filters: { groups: [{ properties: [], rollout_percentage: 100 }] },
     });
-    const { page, context, errors } = await openPage();
+    const { page, context, errors } = await openConsole();
     await page.goto(`/console/flags/${flag.id}?tab=evaluations`);
     await page.getByRole("link", { name: "Open its dashboard" }).click();
     // The flag's own page has such a heading, too.
@@ -242,7 +235,7 @@ describe.skipIf(chromiumPath === undefined)("changes of flags", () => {
       },
     });
     const flag = await createFlag({ key: "by-country", ...inCohort(await cohort("People in France")) });
-    const { page, context, errors } = await openPage();
+    const { page, context, errors } = await openConsole();
     const said = 'People in "People in Germany"';
     await server.api(flagPath(flag.id), {
       method: "PATCH",
@@ -287,7 +280,7 @@ describe.skipIf(chromiumPath === undefined)("changes of flags", () => {
       async () => (await server.query(`SELECT 1 AS n FROM events WHERE ${where}`)).length === 3,
       "the events are stored",
     );
-    const { page, context, errors } = await openPage();
+    const { page, context, errors } = await openConsole();
     await page.goto(`/console/flags/${flag.id}?tab=evaluations`);
     await page.getByText("2 evaluations in 2 weeks.").waitFor();
     await page.getByRole("row", { name: /^posthog-node 9\.0\.0 2/ }).waitFor();
@@ -312,7 +305,7 @@ describe.skipIf(chromiumPath === undefined)("changes of flags", () => {
       key: "for-kim",
       filters: { groups: [{ properties: [], rollout_percentage: 50 }] },
     });
-    const { page, context, errors } = await openPage();
+    const { page, context, errors } = await openConsole();
     await page.goto(`/console/flags/${flag.id}`);
     await page.getByRole("textbox", { name: "People" }).fill("kim@example.com");
     await page

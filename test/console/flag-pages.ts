@@ -1,10 +1,7 @@
-/** A server with flags and a browser that is signed in. */
+/** Flags of the project, over the API. */
 
-import { afterAll, beforeAll, expect } from "bun:test";
-import type { Browser } from "playwright-core";
-import { startBrowser } from "../support/browser.ts";
-import { ServerProcess } from "../support/server.ts";
-import { openSignedIn, ownerCookie } from "./support.ts";
+import { expect } from "bun:test";
+import { server } from "../support/use-server.ts";
 
 export interface Flag {
   id: number;
@@ -15,23 +12,6 @@ export interface Flag {
   name: string;
   tags: string[];
   filters: { groups: { rollout_percentage: number; properties: object[] }[] };
-}
-
-export let server: ServerProcess;
-export let browser: Browser;
-let cookie: string;
-
-/** Starts both for the tests of a `describe`. */
-export function useFlagPages(): void {
-  beforeAll(async () => {
-    server = await ServerProcess.start();
-    cookie = await ownerCookie(server);
-    browser = await startBrowser();
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await server?.[Symbol.asyncDispose]();
-  });
 }
 
 /** A text that would run as a script if it were not escaped. */
@@ -49,7 +29,3 @@ export async function createFlag(body: Record<string, unknown>): Promise<Flag> {
   expect(answer.status).toBe(201);
   return (await answer.json()) as Flag;
 }
-
-export const openPage = (
-  options: { width?: number; theme?: "light" | "dark"; expectedStatus?: number[] } = {},
-) => openSignedIn(browser, cookie, { url: server.url, ...options });

@@ -3,22 +3,22 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { chromiumPath } from "../support/browser.ts";
 import { until } from "../support/server.ts";
+import { browser } from "../support/use-browser.ts";
+import { server } from "../support/use-server.ts";
+import { createFlag, type Flag, flagPath, hostile, readFlag } from "./flag-pages.ts";
 import {
-  browser,
-  createFlag,
-  type Flag,
-  flagPath,
-  hostile,
-  openPage,
-  readFlag,
-  server,
-  useFlagPages,
-} from "./flag-pages.ts";
-import { axeFindings, chooseFilter, openSignedIn, themes, widths } from "./support.ts";
+  axeFindings,
+  chooseFilter,
+  openConsole,
+  openSignedIn,
+  themes,
+  useConsole,
+  widths,
+} from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("flags", () => {
   let created: Flag;
-  useFlagPages();
+  useConsole();
   beforeAll(async () => {
     for (let number = 0; number < 230; number++) {
       await createFlag({
@@ -47,7 +47,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
   });
 
   test("the switch acts immediately and can be undone; a critical flag requires confirmation", async () => {
-    const { page, context, errors } = await openPage();
+    const { page, context, errors } = await openConsole();
     await page.goto("/console/flags?search=new-check");
     const toggle = page.getByRole("switch", { name: "new-checkout" });
     await toggle.waitFor();
@@ -72,7 +72,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
       key: "short-lived",
       filters: { groups: [{ properties: [], rollout_percentage: 30 }] },
     });
-    const { page, context, errors } = await openPage();
+    const { page, context, errors } = await openConsole();
     const deleteIt = async () => {
       await page.goto(`/console/flags/${deleted.id}`);
       await page.getByRole("button", { name: "Actions" }).click();
@@ -102,7 +102,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
   });
 
   test("the list is searched by the server, scrolls through all, and keeps its filters in the address", async () => {
-    const { page, context, errors } = await openPage();
+    const { page, context, errors } = await openConsole();
     await page.goto("/console/flags");
     await page.getByText("232 flags").waitFor();
     await page.getByRole("table", { name: "Flags" }).waitFor();
@@ -121,7 +121,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
   });
 
   test("with keys alone: a flag is created, found by the palette, opened from the list", async () => {
-    const { page, context, errors } = await openPage();
+    const { page, context, errors } = await openConsole();
     await page.goto("/console/flags");
     await page
       .getByText(/flags$/)
@@ -165,7 +165,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
       ensure_experience_continuity: true,
       filters: { groups },
     });
-    const { page, context, errors } = await openPage();
+    const { page, context, errors } = await openConsole();
     await page.goto(`/console/flags/${steady.id}`);
     await page.getByText("SDKs cannot evaluate this flag locally").click();
     await page.getByText("Experience continuity: only the server knows").waitFor();
@@ -178,7 +178,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
   });
 
   test("the form for a flag names the allowed characters of a key, and the invalid ones", async () => {
-    const { page, context, errors } = await openPage({ expectedStatus: [400] });
+    const { page, context, errors } = await openConsole({ expectedStatus: [400] });
     await page.goto("/console/flags");
     await page.getByRole("button", { name: "New flag" }).click();
     await page.getByText("Used in code. Letters, digits, - and _.").waitFor();
@@ -194,7 +194,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
   });
 
   test("text of flags stays text", async () => {
-    const { page, context, errors } = await openPage();
+    const { page, context, errors } = await openConsole();
     await page.goto(`/console/flags/${created.id}`);
     await page.getByRole("heading", { level: 1, name: "new-checkout" }).waitFor();
     await page.getByText(hostile).first().waitFor();
@@ -239,7 +239,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
   for (const theme of themes) {
     for (const width of widths) {
       test(`axe finds nothing, and nothing is wider than the screen, ${theme}, ${width}`, async () => {
-        const { page, context, errors } = await openPage({ theme, width, expectedStatus: [404] });
+        const { page, context, errors } = await openConsole({ theme, width, expectedStatus: [404] });
         const look = async (path: string, ready: string) => {
           await page.goto(path);
           await page.getByText(ready).first().waitFor();

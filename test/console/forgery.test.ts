@@ -1,22 +1,18 @@
 /** Pages of other origins and of other ports, in the browser of a user who is signed in: no effect, nothing readable. */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { Browser } from "playwright-core";
-import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { chromiumPath } from "../support/browser.ts";
 import { ServerProcess } from "../support/server.ts";
-import { openPage, ownerCookie } from "./support.ts";
+import { browser } from "../support/use-browser.ts";
+import { server } from "../support/use-server.ts";
+import { cookie, openPage, ownerCookie, useConsole } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("forgery", () => {
-  let server: ServerProcess;
-  let browser: Browser;
-  let cookie: string;
   let attacker: Bun.Server<undefined>;
   let flagPath: string;
 
+  useConsole();
   beforeAll(async () => {
-    server = await ServerProcess.start();
-    cookie = await ownerCookie(server);
-    browser = await startBrowser();
     attacker = Bun.serve({
       hostname: "127.0.0.1",
       port: 0,
@@ -29,11 +25,7 @@ describe.skipIf(chromiumPath === undefined)("forgery", () => {
     });
     flagPath = `${path}${((await created.json()) as { id: number }).id}/`;
   });
-  afterAll(async () => {
-    await browser?.close();
-    attacker?.stop(true);
-    await server?.[Symbol.asyncDispose]();
-  });
+  afterAll(() => attacker?.stop(true));
 
   /** A page of the attacker, in a browser that holds the cookie. The host of `127.0.0.1` shares cookies between ports. */
   const bait = async (host: string) => {

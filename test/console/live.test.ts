@@ -1,27 +1,17 @@
 /** Start, Live and SQL: what arrives is seen at once, what runs can be ended. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { Browser } from "playwright-core";
-import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { describe, expect, test } from "bun:test";
+import { chromiumPath } from "../support/browser.ts";
 import { ServerProcess, until } from "../support/server.ts";
-import { axeFindings, openSignedIn, ownerCookie } from "./support.ts";
+import { browser } from "../support/use-browser.ts";
+import { server } from "../support/use-server.ts";
+import { axeFindings, openConsole, openSignedIn, ownerCookie, useConsole } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("live", () => {
-  let server: ServerProcess;
-  let browser: Browser;
-  let cookie: string;
   const hostile = `<img src=x onerror="document.title='owned'">`;
-  const open = () => openSignedIn(browser, cookie, { url: server.url, expectedStatus: [400, 503] });
+  const open = () => openConsole({ expectedStatus: [400, 503] });
 
-  beforeAll(async () => {
-    server = await ServerProcess.start();
-    cookie = await ownerCookie(server);
-    browser = await startBrowser();
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await server?.[Symbol.asyncDispose]();
-  });
+  useConsole();
 
   /** Sends until the page has its stream open and shows one. */
   const sendUntilShown = async (item: Record<string, unknown>, isShown: () => Promise<boolean>) => {

@@ -1,10 +1,9 @@
 /** Every page, in both themes and widths: axe, no sideways scrolling, one h1, its address by itself, no trouble. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { Browser } from "playwright-core";
-import { chromiumPath, startBrowser } from "../support/browser.ts";
-import { ServerProcess } from "../support/server.ts";
-import { axeFindings, openSignedIn, ownerCookie, themes, widths } from "./support.ts";
+import { beforeAll, describe, expect, test } from "bun:test";
+import { chromiumPath } from "../support/browser.ts";
+import { server } from "../support/use-server.ts";
+import { axeFindings, openConsole, themes, useConsole, widths } from "./support.ts";
 
 /** Address, heading, and a text that is there once the page is complete. */
 const pages: readonly (readonly [path: string, heading: string, ready: string | RegExp])[] = [
@@ -61,14 +60,8 @@ const pages: readonly (readonly [path: string, heading: string, ready: string | 
 ];
 
 describe.skipIf(chromiumPath === undefined)("pages", () => {
-  let server: ServerProcess;
-  let browser: Browser;
-  let cookie: string;
-
+  useConsole();
   beforeAll(async () => {
-    server = await ServerProcess.start();
-    cookie = await ownerCookie(server);
-    browser = await startBrowser();
     await server.api(`/api/projects/${server.initialized.project.id}/feature_flags/`, {
       method: "POST",
       body: { key: "new-checkout", filters: { groups: [{ properties: [], rollout_percentage: 40 }] } },
@@ -102,13 +95,9 @@ describe.skipIf(chromiumPath === undefined)("pages", () => {
       },
     });
   });
-  afterAll(async () => {
-    await browser?.close();
-    await server?.[Symbol.asyncDispose]();
-  });
 
   test("a cohort lists the flags that use it, in the list and on its page", async () => {
-    const { page, context } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context } = await openConsole();
     for (const path of ["cohorts", "cohorts/1"]) {
       await page.goto(`/console/${path}`);
       await page.getByRole("main").getByRole("link", { name: "for-payers" }).click();
@@ -118,7 +107,7 @@ describe.skipIf(chromiumPath === undefined)("pages", () => {
   });
 
   test("flags without variants in the part for them are flags like others", async () => {
-    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openConsole();
     for (const [key, multivariate] of [
       ["no-variants", {}],
       ["null-variants", { variants: null }],
@@ -145,7 +134,7 @@ describe.skipIf(chromiumPath === undefined)("pages", () => {
     });
     const { id } = (await created.json()) as { id: number };
     for (const width of widths) {
-      const { page, context } = await openSignedIn(browser, cookie, { url: server.url, width });
+      const { page, context } = await openConsole({ width });
       await page.goto(`/console/flags/${id}`);
       await page.getByRole("spinbutton", { name: "Rollout percentage" }).waitFor();
       expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
@@ -154,7 +143,7 @@ describe.skipIf(chromiumPath === undefined)("pages", () => {
   });
 
   test("a page that fails to render reports it, and the menu still works", async () => {
-    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openConsole();
     await page.goto('/console/explore?question={"series":[null]}');
     await page.getByRole("heading", { level: 1, name: "Something went wrong" }).waitFor();
     await page.getByRole("navigation").getByRole("link", { name: "People" }).click();
@@ -166,12 +155,7 @@ describe.skipIf(chromiumPath === undefined)("pages", () => {
   for (const theme of themes) {
     for (const width of widths) {
       test(`all pages, ${theme}, ${width}`, async () => {
-        const { page, context, errors } = await openSignedIn(browser, cookie, {
-          url: server.url,
-          theme,
-          width,
-          expectedStatus: [400, 404],
-        });
+        const { page, context, errors } = await openConsole({ theme, width, expectedStatus: [400, 404] });
         for (const [path, heading, ready] of pages) {
           await page.goto(`/console/${path}`);
           await page.getByRole("heading", { level: 1, name: heading }).waitFor();

@@ -6,15 +6,17 @@
  * `FLAGKEEP_UPDATE_PICTURES=1 bun test test/console/pictures.test.ts` keeps those of now.
  */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import type { Browser, Page } from "playwright-core";
+import type { Page } from "playwright-core";
 import { messages } from "../../src/console/page/messages/index.ts";
-import { chromiumPath, startBrowser } from "../support/browser.ts";
-import { ServerProcess, until } from "../support/server.ts";
+import { chromiumPath } from "../support/browser.ts";
+import { until } from "../support/server.ts";
 import { shopEvents, shopFlags } from "../support/shop.ts";
-import { openSignedIn, ownerCookie, themes, widths } from "./support.ts";
+import { browser } from "../support/use-browser.ts";
+import { server } from "../support/use-server.ts";
+import { openConsole, themes, useConsole, widths } from "./support.ts";
 
 const folder = join(import.meta.dir, "pictures");
 const environmentFile = join(folder, "environment.json");
@@ -58,17 +60,12 @@ interface Picture {
 }
 
 describe.skipIf(chromiumPath === undefined)("pictures", () => {
-  let server: ServerProcess;
-  let browser: Browser;
-  let cookie: string;
   /** Where pictures are made small: the console's own pages would reject it. */
   let desk: Page;
   let isSameBrowser = false;
 
+  useConsole();
   beforeAll(async () => {
-    server = await ServerProcess.start();
-    cookie = await ownerCookie(server);
-    browser = await startBrowser();
     desk = await (await browser.newContext()).newPage();
     for (const flag of shopFlags) {
       const path = `/api/projects/${server.initialized.project.id}/feature_flags/`;
@@ -94,20 +91,12 @@ describe.skipIf(chromiumPath === undefined)("pictures", () => {
     if (!isSameBrowser)
       console.log(`SKIPPED comparing pictures: another browser or other fonts (${JSON.stringify(created)})`);
   });
-  afterAll(async () => {
-    await browser?.close();
-    await server?.[Symbol.asyncDispose]();
-  });
 
   for (const theme of themes) {
     for (const width of widths) {
       const file = join(folder, `${theme}-${width}.png`);
       test(`${theme}, ${width}`, async () => {
-        const { page, context, errors } = await openSignedIn(browser, cookie, {
-          url: server.url,
-          theme,
-          width,
-        });
+        const { page, context, errors } = await openConsole({ theme, width });
         // Many pages one after the other: a slow machine fails none by time alone.
         page.setDefaultTimeout(60_000);
         const sheet =
@@ -141,7 +130,7 @@ describe.skipIf(chromiumPath === undefined)("pictures", () => {
 
   test("a page without its style is noticed, another time of day is not", async () => {
     // Dark: a page without style is light.
-    const { page, context } = await openSignedIn(browser, cookie, { url: server.url, theme: "dark" });
+    const { page, context } = await openConsole({ theme: "dark" });
     const look = async () => {
       const [, path, ready] = screens.find(([name]) => name === "settings")!;
       await page.goto(`/console/${path}`);

@@ -1,22 +1,15 @@
 /** Signing in: the one-time link, the form, the key in place of a password, and the way out. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { Browser } from "playwright-core";
-import { chromiumPath, startBrowser } from "../support/browser.ts";
-import { flagkeep, ServerProcess } from "../support/server.ts";
+import { describe, expect, test } from "bun:test";
+import { chromiumPath } from "../support/browser.ts";
+import { flagkeep } from "../support/server.ts";
+import { browser, useBrowser } from "../support/use-browser.ts";
+import { server, useServer } from "../support/use-server.ts";
 import { axeFindings, openPage, password, themes, widths } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("signing in", () => {
-  let server: ServerProcess;
-  let browser: Browser;
-  beforeAll(async () => {
-    server = await ServerProcess.start();
-    browser = await startBrowser();
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await server?.[Symbol.asyncDispose]();
-  });
+  useBrowser();
+  useServer();
   const url = () => server.url;
 
   test("the form of a link shows its user when the response arrives, without overwriting typed text", async () => {

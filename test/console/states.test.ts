@@ -1,32 +1,24 @@
 /** What the page shows when the engine is away, the connection is lost, or the session is over. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { Browser, Page } from "playwright-core";
-import { chromiumPath, startBrowser } from "../support/browser.ts";
-import { ServerProcess, until } from "../support/server.ts";
-import { axeFindings, openPage, openSignedIn, ownerCookie, password } from "./support.ts";
+import { beforeAll, describe, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { chromiumPath } from "../support/browser.ts";
+import { until } from "../support/server.ts";
+import { browser } from "../support/use-browser.ts";
+import { server } from "../support/use-server.ts";
+import { axeFindings, cookie, openConsole, openPage, password, useConsole } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("states", () => {
-  let server: ServerProcess;
-  let browser: Browser;
-  let cookie: string;
-  const open = (expectedStatus: number[]) =>
-    openSignedIn(browser, cookie, { url: server.url, expectedStatus });
+  const open = (expectedStatus: number[]) => openConsole({ expectedStatus });
 
+  useConsole();
   beforeAll(async () => {
-    server = await ServerProcess.start();
-    cookie = await ownerCookie(server);
-    browser = await startBrowser();
     await server.capture({ event: "signed up", distinct_id: "user-1" });
     await server.eventsWhenStored(1);
     await server.api(`/api/projects/${server.initialized.project.id}/feature_flags/`, {
       method: "POST",
       body: { key: "new-checkout", filters: { groups: [{ properties: [], rollout_percentage: 100 }] } },
     });
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await server?.[Symbol.asyncDispose]();
   });
 
   /** Answers as the front does while the engine starts again, until it is told to stop. */

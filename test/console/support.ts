@@ -1,10 +1,12 @@
 /** The console in a real browser, over the compiled executable. */
 
-import { afterAll, beforeAll, expect } from "bun:test";
+import { beforeAll, expect } from "bun:test";
 import { createRequire } from "node:module";
 import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
-import { chromiumPath, startBrowser } from "../support/browser.ts";
-import { ServerProcess } from "../support/server.ts";
+import { chromiumPath } from "../support/browser.ts";
+import type { ServerProcess } from "../support/server.ts";
+import { browser, useBrowser } from "../support/use-browser.ts";
+import { server, useServer } from "../support/use-server.ts";
 
 // The tests themselves are skipped: `describe.skipIf` says nothing by itself.
 if (chromiumPath === undefined) console.log("SKIPPED the console in a browser: no Chromium here");
@@ -142,20 +144,25 @@ export async function chooseIn(within: Page | Locator, label: string, choice: st
   await list.getByRole("option", { name: choice, exact: true }).click();
 }
 
-/** A server and a browser for a block of tests, in which it is called once. */
-export function ownersBrowser(args: readonly string[] = []) {
-  let server: ServerProcess;
-  let browser: Browser;
-  let cookie: string;
+/** The session of the server's owner, after `useConsole`. */
+export let cookie: string;
+
+/** Starts `server` and `browser` for the tests of a `describe`. */
+export function useConsole(...[options]: Parameters<typeof useServer>): void {
+  useBrowser();
+  useServer(options);
   beforeAll(async () => {
-    server = await ServerProcess.start({ args: [...args] });
     cookie = await ownerCookie(server);
-    browser = await startBrowser();
   });
-  afterAll(async () => {
-    await browser?.close();
-    await server?.[Symbol.asyncDispose]();
-  });
+}
+
+/** The console with its owner signed in. */
+export const openConsole = (options: Omit<PageOptions, "url"> = {}) =>
+  openSignedIn(browser, cookie, { url: server.url, ...options });
+
+/** Starts both and returns what tests of a page need. */
+export function ownersBrowser(args: readonly string[] = []) {
+  useConsole({ args });
   /** API path within the project. */
   const path = (rest: string) => `/api/projects/${server.initialized.project.id}/${rest}`;
   return {
@@ -179,6 +186,6 @@ export function ownersBrowser(args: readonly string[] = []) {
       if (!answer.ok) throw new Error(`confirm: ${answer.status} ${await answer.text()}`);
     },
     /** The console with its owner signed in. */
-    open: (...expectedStatus: number[]) => openSignedIn(browser, cookie, { url: server.url, expectedStatus }),
+    open: (...expectedStatus: number[]) => openConsole({ expectedStatus }),
   };
 }

@@ -1,11 +1,12 @@
 /** What is sent as a file, and keys of others: imports, fixed cohorts, the keys of a member. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import type { Browser, Locator, Page } from "playwright-core";
-import { chromiumPath, startBrowser } from "../support/browser.ts";
-import { ServerProcess, until } from "../support/server.ts";
-import { axeFindings, openSignedIn, ownerCookie, password } from "./support.ts";
+import type { Locator, Page } from "playwright-core";
+import { chromiumPath } from "../support/browser.ts";
+import { until } from "../support/server.ts";
+import { server } from "../support/use-server.ts";
+import { axeFindings, openConsole, password, useConsole } from "./support.ts";
 
 /** Opens the import dialog and selects a file with these lines. */
 async function startImport(page: Page, name: string, lines: readonly string[]): Promise<Locator> {
@@ -19,24 +20,15 @@ async function startImport(page: Page, name: string, lines: readonly string[]): 
 }
 
 describe.skipIf(chromiumPath === undefined)("uploads", () => {
-  let server: ServerProcess;
-  let browser: Browser;
-  let cookie: string;
-  const open = () => openSignedIn(browser, cookie, { url: server.url });
+  const open = () => openConsole();
 
+  useConsole();
   beforeAll(async () => {
-    server = await ServerProcess.start();
-    cookie = await ownerCookie(server);
-    browser = await startBrowser();
     await server.batch([
       { event: "$set", distinct_id: "user-1", properties: { $set: { plan: "pro" } } },
       { event: "$set", distinct_id: "-user,2", properties: { $set: { plan: "free" } } },
     ]);
     await server.eventsWhenStored(2);
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await server?.[Symbol.asyncDispose]();
   });
 
   test("a file of the past is checked, then loaded; rejected records are read", async () => {
@@ -204,10 +196,7 @@ describe.skipIf(chromiumPath === undefined)("uploads", () => {
   });
 
   test("a project is archived and opened again", async () => {
-    const { page, context, errors } = await openSignedIn(browser, cookie, {
-      url: server.url,
-      expectedStatus: [403, 404],
-    });
+    const { page, context, errors } = await openConsole({ expectedStatus: [403, 404] });
     await page.goto("/console/settings");
     await page.getByRole("button", { name: "New project" }).click();
     await page.getByRole("dialog").getByLabel("Name").fill("Second");

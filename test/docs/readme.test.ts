@@ -1,20 +1,15 @@
 /** The README: its length, and its block for newcomers, which is run as it is printed. */
 
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
-import { executable, ServerProcess, temporaryFolder } from "../support/server.ts";
+import { executable, temporaryFolder } from "../support/server.ts";
+import { server, useServer } from "../support/use-server.ts";
 
 const readme = await Bun.file(join(import.meta.dir, "../../README.md")).text();
 const folder = temporaryFolder();
-let server: ServerProcess;
-beforeAll(async () => {
-  server = await ServerProcess.start();
-});
-afterAll(async () => {
-  await server[Symbol.asyncDispose]();
-  rmSync(folder, { recursive: true, force: true });
-});
+useServer();
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 test("the README is short", () => {
   expect(readme.split("\n").length).toBeLessThanOrEqual(130);

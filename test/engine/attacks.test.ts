@@ -1,18 +1,19 @@
 /** Statements that want all the time, memory or answer there is, against the executable. */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { ServerProcess, until } from "../support/server.ts";
+import { restartServer, server, useServer } from "../support/use-server.ts";
 
 const mib = 1024 * 1024;
 const queryTimeoutMs = 3_000;
+const args = ["--query-timeout", `${queryTimeoutMs / 1_000}s`];
 const memoryLimitBytes = 512 * mib;
 /** The machine may be busy; on a quiet one a query ends within a second after its limit. */
 const patienceMs = 2_500;
 
-let server: ServerProcess;
+useServer({ args });
 beforeAll(async () => {
-  server = await ServerProcess.start({ args: ["--query-timeout", `${queryTimeoutMs / 1_000}s`] });
   await server.batch(
     Array.from({ length: 2_000 }, (_, n) => ({
       event: `e${n % 5}`,
@@ -22,7 +23,6 @@ beforeAll(async () => {
   );
   await server.eventsWhenStored(2_000);
 }, 60_000);
-afterAll(async () => await server[Symbol.asyncDispose]());
 
 const ask = (query: string, options: { signal?: AbortSignal; key?: string; project?: number } = {}) =>
   fetch(`${server.url}/api/projects/${options.project ?? server.initialized.project.id}/query/`, {
@@ -177,12 +177,7 @@ describe("time, inside one function call too", () => {
 
 /** Stops and starts the server, which forgets whose statements were bad. */
 async function restarted(more: string[] = []): Promise<void> {
-  const { directory } = server;
-  await server.stop();
-  server = await ServerProcess.start({
-    directory,
-    args: ["--query-timeout", `${queryTimeoutMs / 1_000}s`, ...more],
-  });
+  await restartServer([...args, ...more]);
   await server.query("SELECT 1");
 }
 

@@ -4,19 +4,16 @@
  * With 3 million such events, the same statement was rejected once.
  */
 
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { ServerProcess, until } from "../support/server.ts";
+import { expect, test } from "bun:test";
+import { until } from "../support/server.ts";
+import { server, useServer } from "../support/use-server.ts";
 
 const batches = 20;
 const perBatch = 6_000;
 const count = batches * perBatch;
 const plans = 5;
 
-let server: ServerProcess;
-beforeAll(async () => {
-  server = await ServerProcess.start({ args: ["--duckdb-memory-limit", "128MiB"] });
-}, 60_000);
-afterAll(async () => await server[Symbol.asyncDispose]());
+useServer({ args: ["--duckdb-memory-limit", "128MiB"] });
 
 async function ask(query: string): Promise<{ status: number; body: { rows: Record<string, unknown>[] } }> {
   const response = await server.api("/api/projects/1/query/", { method: "POST", body: { query } });

@@ -8,20 +8,18 @@ import { parse } from "yaml";
 import { readConfig } from "../../src/config/read.ts";
 import { environmentName, type SettingName, settings } from "../../src/config/settings.ts";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
-import { ServerProcess } from "../support/server.ts";
 import { testWhen } from "../support/skipped.ts";
 import { pythonPackage } from "../support/toolchains.ts";
+import { server, useServer } from "../support/use-server.ts";
 
 const examples = join(import.meta.dir, "../../examples");
 
-let server: ServerProcess;
+useServer();
 beforeAll(async () => {
-  server = await ServerProcess.start();
   const body = { key: "new-checkout", rollout_percentage: 100 };
   const created = await server.api("/api/projects/1/feature_flags/", { method: "POST", body });
   if (created.status !== 201) throw new Error(await created.text());
 });
-afterAll(() => server?.[Symbol.asyncDispose]());
 
 /** What a program printed; it has to end well. */
 async function printed(command: string[], env: Record<string, string> = {}): Promise<string> {

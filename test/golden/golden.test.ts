@@ -5,7 +5,7 @@
  * right and wrong calls are in `test/cli/invocations.ts`.
  */
 
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { getJsonShape } from "../../cli/output.ts";
@@ -13,13 +13,9 @@ import type { OpenApiDocument, Operation } from "../../src/http/openapi.ts";
 import { version } from "../../src/version.ts";
 import { groups, leaves } from "../cli/tree.ts";
 import { getType } from "../docs/json-types.ts";
-import { ServerProcess } from "../support/server.ts";
+import { server, useServer } from "../support/use-server.ts";
 
-let server: ServerProcess;
-beforeAll(async () => {
-  server = await ServerProcess.start({ args: ["--mcp", "on"] });
-});
-afterAll(() => server[Symbol.asyncDispose]());
+useServer({ args: ["--mcp", "on"] });
 
 /** Compares a file, or writes it. */
 async function expectGolden(name: string, content: string): Promise<void> {

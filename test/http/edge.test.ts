@@ -1,16 +1,13 @@
 /** One edge for every route: what must hold alike for capture, flag requests, OpenFeature and management. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { connect } from "node:net";
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
-import { ServerProcess } from "../support/server.ts";
+import type { ServerProcess } from "../support/server.ts";
 import { expectWithin } from "../support/times.ts";
+import { server, useServer } from "../support/use-server.ts";
 
-let server: ServerProcess;
-beforeAll(async () => {
-  server = await ServerProcess.start({ args: ["--body-limit", "64KiB"] });
-});
-afterAll(() => server[Symbol.asyncDispose]());
+useServer({ args: ["--body-limit", "64KiB"] });
 
 interface Kind {
   path: string;

@@ -1,19 +1,15 @@
 /** Small files of other products, and exactly what each becomes (contract, import). */
 
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, expect, test } from "bun:test";
 import { join } from "node:path";
 import type { ImportSummary } from "../../src/import/summary.ts";
-import { flagkeep, ServerProcess } from "../support/server.ts";
+import { flagkeep } from "../support/server.ts";
+import { server, useServer } from "../support/use-server.ts";
 
 const samples = join(import.meta.dir, "../fixtures/import-samples");
 
-let server: ServerProcess;
-beforeAll(async () => {
-  server = await ServerProcess.start();
-});
-afterAll(async () => {
-  await server[Symbol.asyncDispose]();
-});
+useServer();
+afterAll(() => {});
 
 type Row = Record<string, unknown>;
 

@@ -1,23 +1,18 @@
 /** Files of each source in each form that it has, imported by the executable; the stored events are read back. */
 
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isJsonObject, type Json, type JsonObject } from "../../src/lib/json/value.ts";
 import { writeParquet } from "../support/parquet.ts";
-import { flagkeep, ServerProcess, temporaryFolder } from "../support/server.ts";
+import { flagkeep, temporaryFolder } from "../support/server.ts";
+import { server, useServer } from "../support/use-server.ts";
 import { getLines } from "./samples.ts";
 import { type FileForm, type StoredCase, storedCases } from "./sources/stored-cases.ts";
 
 const folder = temporaryFolder();
-let server: ServerProcess;
-beforeAll(async () => {
-  server = await ServerProcess.start();
-});
-afterAll(async () => {
-  await server[Symbol.asyncDispose]();
-  rmSync(folder, { recursive: true });
-});
+useServer();
+afterAll(() => rmSync(folder, { recursive: true }));
 
 async function run(...args: string[]) {
   const { stdout, stderr, code } = await flagkeep([...args, "--data-dir", server.dataDir, "--json"]);

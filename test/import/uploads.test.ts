@@ -1,6 +1,6 @@
 /** Imports over HTTP: uploaded in one or several parts, observed, cancelled, resumed, and their rejected records read. */
 
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
@@ -11,13 +11,11 @@ import {
   importsMax,
   UploadOffsetError,
 } from "../../src/import/uploads.ts";
-import { flagkeep, ServerProcess, temporaryFolder, until } from "../support/server.ts";
+import { flagkeep, temporaryFolder, until } from "../support/server.ts";
+import { restartServer, server, useServer } from "../support/use-server.ts";
 
-let server: ServerProcess;
-beforeAll(async () => {
-  server = await ServerProcess.start({ args: ["--body-limit", "1MiB"] });
-});
-afterAll(() => server[Symbol.asyncDispose]());
+const args = ["--body-limit", "1MiB"];
+useServer({ args });
 
 const imports = "/api/projects/1/imports/";
 const getLines = (count: number, from = 0) =>
@@ -157,8 +155,7 @@ test("in parts, cancelled, stopped with the server, and resumed: everything once
     await start();
     await works();
   }
-  await server.stop();
-  server = await ServerProcess.start({ directory: server.directory, args: ["--body-limit", "1MiB"] });
+  await restartServer(args);
   const found = await read(one);
   expect(["interrupted", "done"]).toContain(found.state);
   if (found.state === "interrupted") await start();

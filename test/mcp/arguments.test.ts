@@ -1,14 +1,10 @@
 /** Arguments of the tools: none is ignored, and what flags have can be written (contract, management-api 8). */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { conclusionCommentMax } from "../../src/experiments/api/schemas.ts";
-import { ServerProcess } from "../support/server.ts";
+import { server, useServer } from "../support/use-server.ts";
 
-let server: ServerProcess;
-beforeAll(async () => {
-  server = await ServerProcess.start({ args: ["--mcp", "on"] });
-});
-afterAll(() => server[Symbol.asyncDispose]());
+useServer({ args: ["--mcp", "on"] });
 
 async function rpc(method: string, params: object) {
   const answer = await server.post(

@@ -1,16 +1,16 @@
 /** The Model Context Protocol with the official client: over standard input and output, and over HTTP. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { tools as declared } from "../../src/operations/table.ts";
 import { executable, flagkeep, ServerProcess, until } from "../support/server.ts";
+import { server, useServer } from "../support/use-server.ts";
 
-let server: ServerProcess;
 let readOnlyKey: string;
+useServer({ args: ["--mcp", "on"] });
 beforeAll(async () => {
-  server = await ServerProcess.start({ args: ["--mcp", "on"] });
   const created = await flagkeep([
     "keys",
     "create",
@@ -26,7 +26,6 @@ beforeAll(async () => {
   await server.capture({ event: "seen", distinct_id: "kim" });
   await server.eventsWhenStored(1);
 });
-afterAll(() => server[Symbol.asyncDispose]());
 
 /** Tools of operations, and those that are more than one request's form. */
 const names = ["query_events", "experiment_lifecycle", ...declared.map(({ form }) => form.name)].sort();

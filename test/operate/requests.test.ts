@@ -1,17 +1,14 @@
 /** What is seen of requests, and who may see it. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { flagkeep, ServerProcess, until } from "../support/server.ts";
+import { server, useServer } from "../support/use-server.ts";
 
-let server: ServerProcess;
-beforeAll(async () => {
-  server = await ServerProcess.start({ args: ["--trusted-proxies", "127.0.0.1", "--log-level", "debug"] });
-});
-afterAll(() => server[Symbol.asyncDispose]());
+useServer({ args: ["--trusted-proxies", "127.0.0.1", "--log-level", "debug"] });
 
 const metrics = (serverProcess: ServerProcess, headers: Record<string, string> = {}) =>
   fetch(`${serverProcess.url}/metrics`, { headers });

@@ -1,15 +1,15 @@
 /** Commands and tools about one flag: the same in a data directory and on a server; counts need the server. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { flagkeep, ServerProcess } from "../support/server.ts";
+import { beforeAll, describe, expect, test } from "bun:test";
+import { flagkeep } from "../support/server.ts";
+import { server, useServer } from "../support/use-server.ts";
 
-let server: ServerProcess;
 const filters = {
   groups: [{ properties: [{ key: "plan", value: "pro", type: "person" }], rollout_percentage: 100 }],
 };
 
+useServer({ args: ["--mcp", "on"] });
 beforeAll(async () => {
-  server = await ServerProcess.start({ args: ["--mcp", "on"] });
   await server.batch([
     { event: "$identify", distinct_id: "ann", properties: { $set: { plan: "pro" } } },
     { event: "seen", distinct_id: "bob" },
@@ -28,7 +28,6 @@ beforeAll(async () => {
   await json(["flags", "create", "dependent", "--filters", dependent], local());
   await json(["roles", "create", "Release"], local());
 });
-afterAll(() => server[Symbol.asyncDispose]());
 
 const local = () => ["--data-dir", server.dataDir];
 const remote = () => ["--url", server.url, "--key", server.initialized.personal_api_key];

@@ -1,14 +1,14 @@
 /** Scheduled changes and change requests: the same commands and tools in a data directory and on a server. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { flagkeep, ServerProcess } from "../support/server.ts";
+import { beforeAll, describe, expect, test } from "bun:test";
+import { flagkeep } from "../support/server.ts";
+import { server, useServer } from "../support/use-server.ts";
 
-let server: ServerProcess;
 let approverKey: string;
 const approver = "approver@example.com";
 
+useServer({ args: ["--mcp", "on"] });
 beforeAll(async () => {
-  server = await ServerProcess.start({ args: ["--mcp", "on"] });
   const path = "/api/organizations/@current/members/";
   await server.api(path, { method: "POST", body: { email: approver, first_name: "Bo", level: 1 } });
   const { value } = (await json(
@@ -19,7 +19,6 @@ beforeAll(async () => {
   await json(["flags", "create", "careful", "--rollout", "10", "--tag", "critical"], local());
   await server.api("/api/projects/@current/", { method: "PATCH", body: { approvals: "critical" } });
 });
-afterAll(() => server[Symbol.asyncDispose]());
 
 const local = () => ["--data-dir", server.dataDir];
 const remote = (key = server.initialized.personal_api_key) => ["--url", server.url, "--key", key];

@@ -3,11 +3,12 @@
  * It has two hundred packages, so `make test-sdk` runs it.
  */
 
-import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
-import { ServerProcess, until } from "../support/server.ts";
+import { until } from "../support/server.ts";
 import { testWhen } from "../support/skipped.ts";
 import { preparedFolder } from "../support/toolchains.ts";
+import { server, useServer } from "../support/use-server.ts";
 
 const isLong = process.env.FLAGKEEP_TEST_SDKS === "1";
 const version = "0.2.4";
@@ -25,11 +26,10 @@ interface Tool {
   execute(args: object, options: object): Promise<{ content: { text: string }[] }>;
 }
 
-let server: ServerProcess;
 let tools: Record<string, Tool>;
+if (packages !== undefined) useServer();
 beforeAll(async () => {
   if (packages === undefined) return;
-  server = await ServerProcess.start();
   await server.batch([
     { event: "$pageview", distinct_id: "ann", properties: { plan: "pro" } },
     { event: "paid", distinct_id: "bob" },
@@ -42,7 +42,6 @@ beforeAll(async () => {
   });
   tools = await toolkit.getTools();
 }, 600_000);
-afterAll(() => server?.[Symbol.asyncDispose]());
 
 /** The JSON of a call, which rejects when the tool cannot use the response. */
 // biome-ignore lint/suspicious/noExplicitAny: results of every shape.

@@ -3,11 +3,11 @@
  * Maven takes long, so `make test-sdk` runs it.
  */
 
-import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
-import { ServerProcess } from "../support/server.ts";
 import { installedProgram, testWhen } from "../support/skipped.ts";
 import { preparedFolder } from "../support/toolchains.ts";
+import { server, useServer } from "../support/use-server.ts";
 import { createOpenFeatureFlags } from "./project-flags.ts";
 
 const isLong = process.env.FLAGKEEP_TEST_SDKS === "1";
@@ -45,11 +45,10 @@ interface Details {
   payload: string | null;
 }
 
-let server: ServerProcess;
 let received: Record<string, Details>;
+if (packages !== undefined) useServer();
 beforeAll(async () => {
   if (packages === undefined) return;
-  server = await ServerProcess.start();
   await createOpenFeatureFlags(server);
   const program = join(import.meta.dir, "java/UseOpenFeature.java");
   const child = Bun.spawn(["java", "-cp", `${packages}/lib/*`, program, server.url, server.token], {
@@ -58,7 +57,6 @@ beforeAll(async () => {
   });
   received = JSON.parse(await new Response(child.stdout).text()) as typeof received;
 }, 600_000);
-afterAll(() => server?.[Symbol.asyncDispose]());
 
 describe("dev.openfeature.contrib.providers:ofrep", () => {
   javaTest("values, reasons and payloads", () => {

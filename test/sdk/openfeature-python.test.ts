@@ -1,10 +1,10 @@
 /** The official OpenFeature provider of Python against the compiled executable; `python/use_openfeature.py` calls it. */
 
-import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
-import { ServerProcess } from "../support/server.ts";
 import { testWhen } from "../support/skipped.ts";
 import { pythonPackage } from "../support/toolchains.ts";
+import { server, useServer } from "../support/use-server.ts";
 import { createOpenFeatureFlags } from "./project-flags.ts";
 
 const packages = pythonPackage("openfeature-provider-ofrep", "0.3.0");
@@ -22,12 +22,11 @@ interface Details {
   metadata: Record<string, unknown>;
 }
 
-let server: ServerProcess;
 let seen: Record<string, Details> & { variants: Details[] };
 let ids: Record<string, number>;
+if (packages !== undefined) useServer();
 beforeAll(async () => {
   if (packages === undefined) return;
-  server = await ServerProcess.start();
   ids = await createOpenFeatureFlags(server);
   const child = Bun.spawn(
     ["python3", join(import.meta.dir, "python/use_openfeature.py"), server.url, server.token],
@@ -35,7 +34,6 @@ beforeAll(async () => {
   );
   seen = JSON.parse(await new Response(child.stdout).text()) as typeof seen;
 }, 120_000);
-afterAll(() => server?.[Symbol.asyncDispose]());
 
 describe("openfeature-provider-ofrep", () => {
   pythonTest("flags that are only on or off, with their details", () => {

@@ -5,9 +5,10 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
-import { ServerProcess, temporaryFolder } from "../support/server.ts";
+import { temporaryFolder } from "../support/server.ts";
 import { testWhen } from "../support/skipped.ts";
 import { preparedFolder } from "../support/toolchains.ts";
+import { server, useServer } from "../support/use-server.ts";
 import { changeFlag, createOpenFeatureFlags } from "./project-flags.ts";
 
 const versions = ["@openfeature/ofrep-web-provider@0.4.3", "@openfeature/web-sdk@1.10.0"];
@@ -38,14 +39,13 @@ globalThis.ready = OpenFeature.setContext({ targetingKey: "ann" })
   .then(() => { globalThis.client = OpenFeature.getClient(); });
 `;
 
-let server: ServerProcess;
 let browser: Browser;
 let page: Page;
 let ids: Record<string, number>;
 let site: ReturnType<typeof Bun.serve>;
+if (packages !== undefined) useServer();
 beforeAll(async () => {
   if (packages === undefined) return;
-  server = await ServerProcess.start();
   ids = await createOpenFeatureFlags(server);
   const script = await bundled(packages);
   const { url, token } = server;
@@ -68,7 +68,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser?.close();
   await site?.stop(true);
-  await server?.[Symbol.asyncDispose]();
 });
 
 async function bundled(folder: string): Promise<string> {

@@ -5,22 +5,19 @@ import { OFREPProvider } from "@openfeature/ofrep-provider";
 import { type Client, OpenFeature } from "@openfeature/server-sdk";
 import { ServerProcess } from "../support/server.ts";
 import { expectWithin } from "../support/times.ts";
+import { server, useServer } from "../support/use-server.ts";
 import { changeFlag, createOpenFeatureFlags, createSdkFlags } from "./project-flags.ts";
 
-let server: ServerProcess;
 let ids: Record<string, number>;
 let client: Client;
+useServer();
 beforeAll(async () => {
-  server = await ServerProcess.start();
   ids = await createOpenFeatureFlags(server);
   const headers: [string, string][] = [["Authorization", `Bearer ${server.token}`]];
   await OpenFeature.setProviderAndWait("bearer", new OFREPProvider({ baseUrl: server.url, headers }));
   client = OpenFeature.getClient("bearer");
 });
-afterAll(async () => {
-  await OpenFeature.close();
-  await server[Symbol.asyncDispose]();
-});
+afterAll(async () => await OpenFeature.close());
 
 const ann = { targetingKey: "ann" };
 

@@ -1,10 +1,10 @@
 /** The real posthog-go package against the compiled executable; `go/main.go` does the calls. */
 
-import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
-import { ServerProcess } from "../support/server.ts";
 import { testWhen } from "../support/skipped.ts";
 import { goProgram } from "../support/toolchains.ts";
+import { server, useServer } from "../support/use-server.ts";
 import { createFlagsWithCohort, createSdkFlags } from "./project-flags.ts";
 
 const program = goProgram(join(import.meta.dir, "go"), "flagkeep-test-posthog-go-1.23.0");
@@ -19,11 +19,10 @@ interface Seen {
   problems: string[];
 }
 
-let server: ServerProcess;
 let seen: Seen;
+if (program !== undefined) useServer();
 beforeAll(async () => {
   if (program === undefined) return;
-  server = await ServerProcess.start();
   await createSdkFlags(server);
   await createFlagsWithCohort(server);
   const child = Bun.spawn([program, server.url, server.token, server.initialized.personal_api_key], {
@@ -32,7 +31,6 @@ beforeAll(async () => {
   });
   seen = JSON.parse(await new Response(child.stdout).text()) as Seen;
 }, 60_000);
-afterAll(() => server?.[Symbol.asyncDispose]());
 
 describe("posthog-go", () => {
   goTest("no call failed", () => expect(seen.problems).toEqual([]));

@@ -4,24 +4,23 @@ import { afterAll, beforeAll, describe, expect } from "bun:test";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { widgetDefaults } from "../../src/console/page/model/surveys.ts";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
-import { ServerProcess, until } from "../support/server.ts";
+import { until } from "../support/server.ts";
 import { testWhen } from "../support/skipped.ts";
+import { server, useServer } from "../support/use-server.ts";
 
 const browserTest = testWhen(chromiumPath !== undefined, "posthog-js in a browser", "no Chromium here");
 
-let server: ServerProcess;
 let browser: Browser;
 let site: ReturnType<typeof serveSite>;
+if (chromiumPath !== undefined) useServer();
 beforeAll(async () => {
   if (chromiumPath === undefined) return;
-  server = await ServerProcess.start();
   site = serveSite();
   browser = await startBrowser();
 }, 60_000);
 afterAll(async () => {
   await browser?.close();
   await site?.stop(true);
-  await server?.[Symbol.asyncDispose]();
 });
 
 /** A page on an origin of its own. */

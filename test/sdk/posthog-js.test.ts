@@ -4,18 +4,18 @@ import { afterAll, beforeAll, describe, expect } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 import { rolloutPosition } from "../../src/flags/evaluate/bucketing.ts";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
-import { ServerProcess, until } from "../support/server.ts";
+import { until } from "../support/server.ts";
 import { testWhen } from "../support/skipped.ts";
+import { server, useServer } from "../support/use-server.ts";
 import { createSdkFlags } from "./project-flags.ts";
 
 const browserTest = testWhen(chromiumPath !== undefined, "posthog-js in a browser", "no Chromium here");
 
-let server: ServerProcess;
 let browser: Browser;
 let site: ReturnType<typeof serveSite>;
+if (chromiumPath !== undefined) useServer();
 beforeAll(async () => {
   if (chromiumPath === undefined) return;
-  server = await ServerProcess.start();
   await createSdkFlags(server);
   site = serveSite();
   browser = await startBrowser();
@@ -23,7 +23,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser?.close();
   await site?.stop(true);
-  await server?.[Symbol.asyncDispose]();
 });
 
 /** A page on an origin of its own; `?` says how the library is started. */

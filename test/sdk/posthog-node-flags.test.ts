@@ -3,20 +3,17 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { PostHog } from "posthog-node";
 import { rolloutPosition, variantAt, variantPosition } from "../../src/flags/evaluate/bucketing.ts";
-import { ServerProcess, until } from "../support/server.ts";
+import { until } from "../support/server.ts";
+import { server, useServer } from "../support/use-server.ts";
 import { changeFlag, createSdkFlags } from "./project-flags.ts";
 
-let server: ServerProcess;
 let ids: Record<string, number>;
 const open: PostHog[] = [];
+useServer();
 beforeAll(async () => {
-  server = await ServerProcess.start();
   ids = await createSdkFlags(server);
 });
-afterAll(async () => {
-  await Promise.all(open.map((posthog) => posthog.shutdown()));
-  await server[Symbol.asyncDispose]();
-});
+afterAll(async () => await Promise.all(open.map((posthog) => posthog.shutdown())));
 
 /** A client that notes its requests and errors. */
 function client(options: Record<string, unknown> = {}) {

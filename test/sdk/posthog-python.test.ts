@@ -1,10 +1,10 @@
 /** The real posthog package of Python against the compiled executable; `python/use_posthog.py` does the calls. */
 
-import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
-import { ServerProcess } from "../support/server.ts";
 import { testWhen } from "../support/skipped.ts";
 import { pythonPackage } from "../support/toolchains.ts";
+import { server, useServer } from "../support/use-server.ts";
 import { createFlagsWithCohort, createSdkFlags } from "./project-flags.ts";
 
 const packages = pythonPackage("posthog", "7.91.1");
@@ -21,11 +21,10 @@ interface Seen {
   problems_with_wrong_key: string[];
 }
 
-let server: ServerProcess;
 let seen: Seen;
+if (packages !== undefined) useServer();
 beforeAll(async () => {
   if (packages === undefined) return;
-  server = await ServerProcess.start();
   await createSdkFlags(server);
   await createFlagsWithCohort(server);
   const child = Bun.spawn(
@@ -42,7 +41,6 @@ beforeAll(async () => {
   );
   seen = JSON.parse(await new Response(child.stdout).text()) as Seen;
 }, 120_000);
-afterAll(() => server?.[Symbol.asyncDispose]());
 
 describe("posthog-python", () => {
   pythonTest("no call failed, was repeated or refused", () => {

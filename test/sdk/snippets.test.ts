@@ -4,27 +4,26 @@
  * Those that need a compiler for a minute, and packages of other registries, run with `make test-sdk`.
  */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
-import { ServerProcess, temporaryFolder, until } from "../support/server.ts";
+import { temporaryFolder, until } from "../support/server.ts";
 import { installedProgram, testWhen } from "../support/skipped.ts";
 import { goProgram, preparedFolder, pythonPackage } from "../support/toolchains.ts";
+import { server, useServer } from "../support/use-server.ts";
 
 const page = await Bun.file(join(import.meta.dir, "../../docs/sdks.md")).text();
 const isLong = process.env.FLAGKEEP_TEST_SDKS === "1";
 const notNow = "`make test-sdk`, which takes minutes";
 
-let server: ServerProcess;
+useServer();
 beforeAll(async () => {
-  server = await ServerProcess.start();
   const filters = { groups: [{ properties: [], rollout_percentage: 100 }] };
   const body = { key: "new-checkout", filters };
   const created = await server.api("/api/projects/1/feature_flags/", { method: "POST", body });
   if (created.status !== 201) throw new Error(await created.text());
 });
-afterAll(() => server?.[Symbol.asyncDispose]());
 
 /** The code below a line of the page, for one person, with the address and key of the test's server. */
 function snippet(before: string, person: string): string {

@@ -1,6 +1,6 @@
 /** Questions as statements: what they count is what the computed queries count, hostile names included. */
 
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import {
   type FunnelTimes,
   getBreakdowns,
@@ -10,15 +10,14 @@ import {
 import type { Figure } from "../../../src/console/page/model/insight-sql.ts";
 import { noValue } from "../../../src/events/insights/breakdown-values.ts";
 import { randomFrom } from "../../support/seeded-random.ts";
-import { ServerProcess } from "../../support/server.ts";
+import { server, useServer } from "../../support/use-server.ts";
 import { dayAgo, hostile, question, someDays, trends } from "./view-sql-queries.ts";
 
 const events = ["signed up", "paid", hostile];
 const clock = { timezone: "Pacific/Auckland", weekStartDay: 0 };
-let server: ServerProcess;
 
+useServer();
 beforeAll(async () => {
-  server = await ServerProcess.start();
   const random = randomFrom(11);
   const pick = <Item>(items: readonly Item[]) => items[Math.floor(random() * items.length)]!;
   const dayMs = 86_400_000;
@@ -45,7 +44,6 @@ beforeAll(async () => {
   const body = { timezone: clock.timezone, week_start_day: clock.weekStartDay };
   expect((await server.api(path, { method: "PATCH", body })).status).toBe(200);
 });
-afterAll(async () => await server?.[Symbol.asyncDispose]());
 
 async function ask<Answer>(query: unknown): Promise<Answer> {
   const path = `/api/projects/${server.initialized.project.id}/query/`;

@@ -1,19 +1,18 @@
 /** Answers of statements as files, sent while they are computed; and JSON answers packed. */
 
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { flagkeep, ServerProcess, temporaryFolder, until } from "../../support/server.ts";
+import { flagkeep, temporaryFolder, until } from "../../support/server.ts";
+import { server, useServer } from "../../support/use-server.ts";
 
-let server: ServerProcess;
+useServer({ args: ["--query-result-limit", "1MiB"] });
 beforeAll(async () => {
-  server = await ServerProcess.start({ args: ["--query-result-limit", "1MiB"] });
   await server.batch(
     Array.from({ length: 50 }, (_, n) => ({ event: "seen", distinct_id: `u${n}`, properties: { n } })),
   );
   await server.eventsWhenStored(50);
 });
-afterAll(() => server[Symbol.asyncDispose]());
 
 const path = "/api/projects/1/query/";
 const parquet = "application/vnd.apache.parquet";

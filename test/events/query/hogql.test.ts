@@ -1,21 +1,20 @@
 /** `HogQLQuery` objects, as clients made for PostHog send and save them (contract, management-api 6.3 and 6.7). */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { Value } from "@sinclair/typebox/value";
 import { toStatement } from "../../../src/events/query/hogql.ts";
 import { QueryResultWithLists } from "../../../src/events/query/run-query.ts";
 import { flagkeep, ServerProcess } from "../../support/server.ts";
+import { server, useServer } from "../../support/use-server.ts";
 
-let server: ServerProcess;
+useServer({ args: ["--query-result-limit", "1MiB"] });
 beforeAll(async () => {
-  server = await ServerProcess.start({ args: ["--query-result-limit", "1MiB"] });
   await server.batch([
     { event: "a", distinct_id: "x", properties: { n: 1, tags: ["t"] } },
     { event: "b", distinct_id: "y", properties: { n: "two" } },
   ]);
   await server.eventsWhenStored(2);
 });
-afterAll(() => server[Symbol.asyncDispose]());
 
 async function send(path: string, body: unknown, method = "POST", key?: string) {
   const response = await server.api(`/api/projects/1/${path}`, { method, body, key });

@@ -1,6 +1,6 @@
 /** Flags from the compiled executable over a real socket: consistency, persons made by events, changes, the engine. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { openMetadata } from "../../../src/accounts/metadata.ts";
 import { rolloutPosition } from "../../../src/flags/evaluate/bucketing.ts";
 import { findFlagByKey } from "../../../src/flags/store/flag.ts";
@@ -8,16 +8,13 @@ import { updateFlag } from "../../../src/flags/store/flag-writes.ts";
 import { paths } from "../../../src/paths.ts";
 import { plainPayloads } from "../../support/payloads.ts";
 import { ServerProcess, until } from "../../support/server.ts";
+import { restartServer, server, useServer } from "../../support/use-server.ts";
 import simple from "../testdata/rollout-45-percent.json";
 import multivariate from "../testdata/rollout-55-percent-five-variants.json";
 
 const flagsPath = "/api/projects/1/feature_flags/";
 
-let server: ServerProcess;
-beforeAll(async () => {
-  server = await ServerProcess.start();
-});
-afterAll(() => server[Symbol.asyncDispose]());
+useServer();
 
 async function create(key: string, filters: object, more: object = {}): Promise<number> {
   const response = await server.api(flagsPath, { method: "POST", body: { key, filters, ...more } });
@@ -134,8 +131,7 @@ describe("persons and groups created by events", () => {
     });
     expect(await seenValue("steady", { distinct_id: user, $anon_distinct_id: anon })).toBe(true);
     await until(() => seenValue("steady", { distinct_id: user }), "the override is stored", 10_000);
-    await server.stop();
-    server = await ServerProcess.start({ directory: server.directory });
+    await restartServer();
     expect(await seenValue("steady", { distinct_id: user })).toBe(true);
     expect(await seenValue("steady", { distinct_id: idThatIs(false, "stranger-") })).toBe(false);
   }, 60_000);

@@ -1,11 +1,12 @@
 /** Which flags SDKs cannot evaluate themselves, and why; over HTTP and the command line. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { LocalIssues } from "../../../src/flags/definitions/local-issues.ts";
 import type { CohortDefinition, FlagDefinition } from "../../../src/flags/rules/types.ts";
 import type { JsonObject } from "../../../src/lib/json/value.ts";
-import { flagkeep, ServerProcess } from "../../support/server.ts";
+import { flagkeep } from "../../support/server.ts";
+import { server, useServer } from "../../support/use-server.ts";
 import { dependsOn, flag, inCohort, person, when } from "../make.ts";
 
 const cohort = (id: number, name: string, properties: JsonObject | undefined): CohortDefinition => ({
@@ -129,11 +130,7 @@ describe("a flag", () => {
 });
 
 describe("is reported", () => {
-  let server: ServerProcess;
-  beforeAll(async () => {
-    server = await ServerProcess.start();
-  });
-  afterAll(() => server[Symbol.asyncDispose]());
+  useServer();
   const create = async (path: string, body: object) => {
     const response = await server.api(`/api/projects/1/${path}/`, { method: "POST", body });
     expect(response.status).toBe(201);

@@ -7,15 +7,13 @@ import { JobRunningError, Jobs } from "../../../src/operate/jobs.ts";
 import { Browser, goodPassword } from "../../accounts/sessions/browser.ts";
 import { s3Environment, TestS3 } from "../../support/s3.ts";
 import { flagkeep, ServerProcess, until } from "../../support/server.ts";
+import { server, useServer } from "../../support/use-server.ts";
 
-let server: ServerProcess;
+useServer();
 beforeAll(async () => {
-  server = await ServerProcess.start();
   await server.query("SELECT 1");
 });
-afterAll(async () => {
-  await server[Symbol.asyncDispose]();
-});
+afterAll(() => {});
 
 const backups = "/api/instance/backups/";
 const read = async (path: string) => await (await server.api(path)).json();
