@@ -1,6 +1,6 @@
 /** Counting in the event store gives the same numbers as testing every person by itself. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { eventOperators } from "../../src/cohorts/behavior-filter.ts";
 import { computeBlastRadius } from "../../src/engine/blast-radius.ts";
@@ -17,7 +17,7 @@ import { addCohortMembers, countCohortMembers } from "../../src/persons/cohort-m
 import { sqlitePersonWriter } from "../../src/persons/person-writer.ts";
 import { personsPage } from "../../src/persons/reader.ts";
 import { SqlitePersonReader } from "../../src/persons/sqlite-person-reader.ts";
-import { TestStores } from "../support/event-store.ts";
+import { stores, useStores } from "../support/use-stores.ts";
 
 const now = Date.UTC(2026, 10, 21);
 const values: Json[] = [
@@ -49,10 +49,9 @@ const values: Json[] = [
 ];
 const keys = ["plan", "email", "odd/ke~y'\"", "$initial_browser", "$browser", "age"];
 
-let stores: TestStores;
 const persons: JsonObject[] = [];
+useStores();
 beforeAll(async () => {
-  stores = await TestStores.open();
   const random = fc.sample(
     fc.dictionary(fc.constantFrom(...keys), fc.constantFrom(...values), { maxKeys: 4 }),
     { numRuns: 150, seed: 7 },
@@ -70,7 +69,6 @@ beforeAll(async () => {
   ]);
   persons.push(...personsPage(stores.people, 1).map(({ properties }) => properties as JsonObject));
 });
-afterAll(() => stores[Symbol.asyncDispose]());
 
 const services = () => ({
   people: stores.people,

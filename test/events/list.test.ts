@@ -1,14 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { listedMembers } from "../../src/events/columns.ts";
 import { UnknownQueryError } from "../../src/events/event-filters.ts";
 import { listEvents } from "../../src/events/list.ts";
 import { serializeEvents } from "../../src/events/serialize.ts";
 import type { JsonObject } from "../../src/lib/json/value.ts";
-import { TestStores } from "../support/event-store.ts";
+import { stores, useStores } from "../support/use-stores.ts";
 
-let stores: TestStores;
+useStores();
 beforeAll(async () => {
-  stores = await TestStores.open();
   await stores.load([
     {
       event: "first",
@@ -21,7 +20,6 @@ beforeAll(async () => {
   ]);
   await stores.mirror.follow();
 });
-afterAll(() => stores[Symbol.asyncDispose]());
 
 async function names(...properties: JsonObject[]): Promise<string[]> {
   const page = await stores.ask((store) =>

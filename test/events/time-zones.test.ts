@@ -1,25 +1,24 @@
 /** Days and hours of trends in zones whose clocks change, against the runtime's own idea of each zone. */
 
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import { computeInsight } from "../../src/events/compute-query.ts";
 import { wallTimeAt } from "../../src/lib/time-zone.ts";
 import { TestStores } from "../support/event-store.ts";
 import { randomFrom } from "../support/seeded-random.ts";
+import { stores, useStores } from "../support/use-stores.ts";
 
 const hour = 3_600_000;
 const day = 24 * hour;
 const start = Date.UTC(2025, 0, 1);
 const now = Date.UTC(2026, 5, 1);
 const times: number[] = [];
-let stores: TestStores;
 
+useStores();
 beforeAll(async () => {
-  stores = await TestStores.open();
   const random = randomFrom(7);
   for (let at = start; at < now; at += 2 * hour + random() * hour) times.push(Math.floor(at));
   await stores.load(times.map((time) => ({ event: "call", time })));
 });
-afterAll(() => stores[Symbol.asyncDispose]());
 
 const zones = [
   "UTC",

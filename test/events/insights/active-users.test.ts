@@ -1,11 +1,12 @@
 /** `weekly_active` and `monthly_active`: persons active in the 7 or 30 days up to the end of each bucket. */
 
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
 import { computeInsight } from "../../../src/events/compute-query.ts";
 import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { wallTimeAt } from "../../../src/lib/time-zone.ts";
 import { TestStores } from "../../support/event-store.ts";
+import { stores, useStores } from "../../support/use-stores.ts";
 
 /** A Wednesday. */
 const now = Date.UTC(2026, 10, 18, 12, 30);
@@ -35,9 +36,8 @@ async function trends(stores: TestStores, query: JsonObject, timezone = "UTC"): 
 
 const visits = (math: string) => [{ kind: "EventsNode", event: "visit", math }];
 
-let stores: TestStores;
+useStores();
 beforeAll(async () => {
-  stores = await TestStores.open();
   await load(stores, [
     { who: "ann", time: at("11-01T23:59:59.999"), plan: "free" },
     { who: "bob", time: at("11-05T00:00:00"), plan: "paid" },
@@ -51,7 +51,6 @@ beforeAll(async () => {
   ]);
   await stores.mirror.follow();
 });
-afterAll(() => stores[Symbol.asyncDispose]());
 
 const firstHalf = { date_from: "2026-11-05", date_to: "2026-11-15" };
 

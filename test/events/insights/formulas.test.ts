@@ -1,17 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { computeInsight } from "../../../src/events/compute-query.ts";
 import { UnknownQueryError } from "../../../src/events/event-filters.ts";
 import { formulaLengthMax, parseFormula } from "../../../src/events/insights/formula-expression.ts";
 import type { JsonObject } from "../../../src/lib/json/value.ts";
-import { TestStores } from "../../support/event-store.ts";
+import { stores, useStores } from "../../support/use-stores.ts";
 
 const now = Date.UTC(2026, 10, 21, 12, 30);
 const day = 86_400_000;
 const hostile = "a,-b::'\"\\\u001f";
 
-let stores: TestStores;
+useStores();
 beforeAll(async () => {
-  stores = await TestStores.open();
   const event = (name: string, days: number, id: string, properties: JsonObject = {}) => ({
     event: name,
     distinctId: id,
@@ -35,7 +34,6 @@ beforeAll(async () => {
   ]);
   await stores.mirror.follow();
 });
-afterAll(() => stores[Symbol.asyncDispose]());
 
 async function trends(query: JsonObject) {
   const sent = { kind: "TrendsQuery", dateRange: { date_from: "-1d" }, ...query };

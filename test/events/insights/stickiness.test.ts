@@ -1,15 +1,14 @@
 /** How many persons were active in how many intervals. */
 
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import { computeInsight } from "../../../src/events/compute-query.ts";
 import type { JsonObject } from "../../../src/lib/json/value.ts";
-import { TestStores } from "../../support/event-store.ts";
+import { stores, useStores } from "../../support/use-stores.ts";
 
 const now = Date.UTC(2026, 10, 18, 12);
 const at = (text: string) => Date.parse(`2026-11-${text}:00Z`);
-let stores: TestStores;
+useStores();
 beforeAll(async () => {
-  stores = await TestStores.open();
   const visit = (distinctId: string, text: string) => ({ event: "visit", distinctId, time: at(text) });
   await stores.load([
     // Three days of one person with two ids, twice on the last.
@@ -28,7 +27,6 @@ beforeAll(async () => {
   ]);
   await stores.mirror.follow();
 });
-afterAll(() => stores[Symbol.asyncDispose]());
 
 const dateRange = { date_from: "2026-11-10", date_to: "2026-11-12" };
 async function stickiness(more: JsonObject = {}): Promise<JsonObject[]> {

@@ -1,16 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { computeInsight } from "../../../src/events/compute-query.ts";
 import { UnknownQueryError } from "../../../src/events/event-filters.ts";
 import type { Json, JsonObject } from "../../../src/lib/json/value.ts";
-import { TestStores } from "../../support/event-store.ts";
+import { stores, useStores } from "../../support/use-stores.ts";
 
 const now = Date.UTC(2026, 10, 21, 12, 30);
 const hour = 3_600_000;
 const day = 24 * hour;
 
-let stores: TestStores;
+useStores();
 beforeAll(async () => {
-  stores = await TestStores.open();
   await stores.load([
     { event: "call", distinctId: "a", time: now - hour, properties: { flag: "x", response: "test", ms: 10 } },
     {
@@ -41,7 +40,6 @@ beforeAll(async () => {
   ]);
   await stores.mirror.follow();
 });
-afterAll(() => stores[Symbol.asyncDispose]());
 
 async function trends(query: JsonObject, timezone = "UTC") {
   const request = { projectId: 1, query: { kind: "TrendsQuery", ...query }, timezone, now };

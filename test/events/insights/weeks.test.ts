@@ -1,10 +1,10 @@
 /** Where weeks start: by the project, or by the query (contract, management-api 6.3). */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { computeInsight } from "../../../src/events/compute-query.ts";
 import type { JsonObject } from "../../../src/lib/json/value.ts";
-import { TestStores } from "../../support/event-store.ts";
 import { ServerProcess } from "../../support/server.ts";
+import { stores, useStores } from "../../support/use-stores.ts";
 
 /** A Wednesday; Sundays are November 1, 8 and 15. */
 const now = Date.UTC(2026, 10, 18, 12);
@@ -41,12 +41,10 @@ const events = [
 ];
 
 describe("computed in the event store", () => {
-  let stores: TestStores;
+  useStores();
   beforeAll(async () => {
-    stores = await TestStores.open();
     await stores.load(events);
   });
-  afterAll(() => stores[Symbol.asyncDispose]());
   const compute = (query: JsonObject, weekStartDay?: 0 | 1 | null) =>
     stores.ask(
       (store) => computeInsight(store, { projectId: 1, query, timezone: "UTC", now, weekStartDay }),

@@ -1,14 +1,13 @@
 /** Properties, functions and syntax of HogQL, as PostHog's clients write them, over the event store. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { aggregates, templates } from "../../../src/events/query/hogql-functions.ts";
 import { runQuery } from "../../../src/events/query/run-query.ts";
-import { TestStores } from "../../support/event-store.ts";
+import { stores, useStores } from "../../support/use-stores.ts";
 import { examples, ofAllEvents } from "./hogql-examples.ts";
 
-let stores: TestStores;
+useStores();
 beforeAll(async () => {
-  stores = await TestStores.open();
   const time = Date.UTC(2026, 0, 4, 13, 7, 42);
   const common = {
     $browser: "Firefox",
@@ -59,7 +58,6 @@ beforeAll(async () => {
       .query("INSERT INTO property_name (project_id, owner, name, type, last_seen) VALUES (1, ?, ?, ?, 0)")
       .run(owner, name, type);
 });
-afterAll(async () => await stores[Symbol.asyncDispose]());
 
 async function ask(sql: string, { weekStartDay = 1 as 0 | 1, placeholders = {} } = {}) {
   const connection = await stores.database.connect();

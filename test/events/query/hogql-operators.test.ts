@@ -1,12 +1,11 @@
 /** HogQL's operators and clauses that DuckDB's grammar lacks: `? :`, `??`, `?.` and `LIMIT n BY`. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { runQuery } from "../../../src/events/query/run-query.ts";
-import { TestStores } from "../../support/event-store.ts";
+import { stores, useStores } from "../../support/use-stores.ts";
 
-let stores: TestStores;
+useStores();
 beforeAll(async () => {
-  stores = await TestStores.open();
   const events = [
     ...["a", "a", "a", "b", "b", "c"].map((event, index) => ({ event, amount: index + 1 })),
     { event: "a", amount: 0 },
@@ -21,7 +20,6 @@ beforeAll(async () => {
   );
   await stores.mirror.follow();
 });
-afterAll(async () => await stores[Symbol.asyncDispose]());
 
 async function ask(sql: string) {
   const connection = await stores.database.connect();

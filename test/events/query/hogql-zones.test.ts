@@ -1,14 +1,13 @@
 /** HogQL's times in the project's zone, as PostHog computes them (contract, management-api 6.7). */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { parseStatement } from "../../../src/events/query/parse.ts";
 import { runQuery } from "../../../src/events/query/run-query.ts";
 import { findColumns, withTypes } from "../../../src/events/query/views.ts";
-import { TestStores } from "../../support/event-store.ts";
+import { stores, useStores } from "../../support/use-stores.ts";
 
-let stores: TestStores;
+useStores();
 beforeAll(async () => {
-  stores = await TestStores.open();
   await stores.load(
     [
       // 22:30 of the day before in New York, 08:45 in Kathmandu.
@@ -26,7 +25,6 @@ beforeAll(async () => {
   );
   await stores.mirror.follow();
 });
-afterAll(async () => await stores[Symbol.asyncDispose]());
 
 async function ask(sql: string, timezone = "America/New_York") {
   const connection = await stores.database.connect();

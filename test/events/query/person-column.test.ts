@@ -1,20 +1,18 @@
 /** Statements that do not read persons do not pay for the join; all others have the column. */
 
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { parseStatement } from "../../../src/events/query/parse.ts";
 import { createViews } from "../../../src/events/query/views.ts";
-import { TestStores } from "../../support/event-store.ts";
+import { stores, useStores } from "../../support/use-stores.ts";
 
-let stores: TestStores;
 let connection: DuckDBConnection;
+useStores();
 beforeAll(async () => {
-  stores = await TestStores.open();
   const events = ["a", "b"].map((distinctId) => ({ distinctId, properties: { $set: { x: 1 } } }));
   await stores.load(events);
   await stores.mirror.follow();
 });
-afterAll(async () => await stores[Symbol.asyncDispose]());
 
 /** The plan of a statement over the views that it gets. */
 async function getPlan(sql: string): Promise<string> {

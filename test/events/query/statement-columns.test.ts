@@ -1,18 +1,17 @@
 /** Statements read columns of materialized properties, with the results and column names that JSON gives. */
 
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import { parseStatement } from "../../../src/events/query/parse.ts";
 import { type QueryRequest, runQuery } from "../../../src/events/query/run-query.ts";
 import { createViews, findColumns, type ViewSources, withTypes } from "../../../src/events/query/views.ts";
-import { TestStores } from "../../support/event-store.ts";
+import { stores, useStores } from "../../support/use-stores.ts";
 
-let stores: TestStores;
 const used: string[] = [];
 let sources: ViewSources;
 const hogql: QueryRequest["hogql"] = { weekStartDay: 1, timezone: "UTC", placeholders: {} };
 
+useStores();
 beforeAll(async () => {
-  stores = await TestStores.open();
   const values = ["pro", "free", "", "it's", null, undefined, "Köln", "x.0"];
   await stores.load(
     values.map((plan, index) => ({
@@ -44,7 +43,6 @@ beforeAll(async () => {
     eventProperties: propertyColumns.location("e", (name) => used.push(name)),
   };
 });
-afterAll(async () => await stores[Symbol.asyncDispose]());
 
 async function run(from: ViewSources, sql: string, isHogql: boolean): Promise<unknown> {
   const connection = await stores.database.connect();
