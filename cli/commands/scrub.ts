@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { Command } from "commander";
-import { Scrub } from "../../src/operate/scrub/schedule.ts";
-import { scrub as scrubData } from "../../src/operate/scrub/scrub.ts";
+import { scrub as scrubData } from "../../src/operate/doctor/scrub.ts";
+import { Scrub } from "../../src/operate/scrub-schedule.ts";
 import { exitFailed, formatBytes, print, printJson, run, withJson } from "../output.ts";
 import { configFromOptions, withSettings } from "../settings.ts";
 import { assertInitialized } from "../stores.ts";

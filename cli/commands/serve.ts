@@ -12,7 +12,7 @@ import { isCorruptSqlite } from "../../src/lib/errors.ts";
 import { postgresUrl } from "../../src/lib/store-urls.ts";
 import { shellWord } from "../../src/lib/terminal-text.ts";
 import { createLog, type Log } from "../../src/log.ts";
-import { startScrubs } from "../../src/operate/scrub/schedule.ts";
+import { startScrubs } from "../../src/operate/scrub-schedule.ts";
 import { restoreAdvice } from "../../src/operate/sqlite-corruption.ts";
 import { paths } from "../../src/paths.ts";
 import type { ClusterNode } from "../../src/serve/cluster-node";

@@ -9,7 +9,7 @@ import { orderedUuid } from "../lib/ids.ts";
 import type { Json, JsonObject } from "../lib/json/value.ts";
 import type { MetadataTx, Reading } from "./db.ts";
 import { activity, user } from "./schema.ts";
-import { queueWebhooks } from "./webhooks/outbox.ts";
+import { queueWebhooks } from "./webhook-outbox.ts";
 
 /** One changed field. `before` is null if it was empty, `after` if it became empty. */
 export interface Change {

@@ -2,9 +2,9 @@
 
 import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../lib/json/value.ts";
 import { operatorsWhere } from "../lib/operator-table.ts";
-import { validateFilterValue } from "../lib/operators.ts";
 import { dayMs } from "../lib/time.ts";
 import { parseInstant } from "../lib/timestamp.ts";
+import { validateFilterValue } from "../lib/values/operators.ts";
 
 /** Persons who performed an event a number of times since a point in time. */
 export interface BehaviorFilter {

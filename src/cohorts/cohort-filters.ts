@@ -8,7 +8,7 @@ import {
   normalizeOperator,
   type RecordMisfit,
   validateFilterValue,
-} from "../lib/operators.ts";
+} from "../lib/values/operators.ts";
 import { readBehavior } from "./behavior-filter.ts";
 
 const leafTypes = new Set(["person", "cohort", "behavioral"]);

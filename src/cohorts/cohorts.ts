@@ -7,7 +7,7 @@ import type { Metadata } from "../accounts/metadata.ts";
 import { cohort, flag } from "../accounts/schema.ts";
 import { InvalidFieldError, NotFoundError } from "../lib/errors.ts";
 import type { Json, JsonObject } from "../lib/json/value.ts";
-import type { RecordMisfit } from "../lib/operators.ts";
+import type { RecordMisfit } from "../lib/values/operators.ts";
 import { checkedCohortFilters, cohortIdsIn, hasBehavioralFilters, hasConditions } from "./cohort-filters.ts";
 import { recordSize } from "./cohort-sizes.ts";
 

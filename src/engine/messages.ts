@@ -8,7 +8,7 @@ import type { MaterializedProperty } from "../events/duckdb/property-columns.ts"
 import type { Lane, SealedSegment } from "../journal/segment.ts";
 import type { EngineMemory } from "../lib/memory-budget.ts";
 import type { ClickHouseAddress, PostgresAddress } from "../lib/store-urls.ts";
-import type { SpikeSignal } from "../persons/spikes/detector.ts";
+import type { SpikeSignal } from "../persons/spike-detector.ts";
 import type { ProjectUsage } from "./pipeline/flag-usage.ts";
 import type { AppliedBatch, Pause } from "./pipeline/pipeline.ts";
 import type { CancelReason } from "./running-queries.ts";

@@ -5,8 +5,8 @@
 
 import type { Json, JsonObject } from "../lib/json/value.ts";
 import { listOperators } from "../lib/operator-table.ts";
-import { fitsOperator, getSign, isKnownOperator } from "../lib/operators.ts";
 import { compilePattern } from "../lib/regex.ts";
+import { fitsOperator, getSign, isKnownOperator } from "../lib/values/operators.ts";
 import { looseStringAt, type PropertyLocation, type SqlDialect, stringAt, toJson } from "./sql-dialect.ts";
 
 /** A condition equivalent to flag evaluation; undefined if SQL cannot express it. */

@@ -3,7 +3,7 @@
 import type { MetricRequest, MetricSource } from "../events/insights/experiment.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
-import { normalizeOperator, validateFilterValue } from "../lib/operators.ts";
+import { normalizeOperator, validateFilterValue } from "../lib/values/operators.ts";
 import type { Goal } from "./stats/bayesian.ts";
 import type { MeasureKind } from "./stats/samples.ts";
 

@@ -3,8 +3,8 @@
 import { InvalidFieldError } from "../lib/errors.ts";
 import { canonicalUuid } from "../lib/ids.ts";
 import { isJsonObject, type JsonObject } from "../lib/json/value.ts";
-import { normalizeOperator, validateFilterValue } from "../lib/operators.ts";
 import { isRepresentable, parseInstant } from "../lib/timestamp.ts";
+import { normalizeOperator, validateFilterValue } from "../lib/values/operators.ts";
 
 /** The last value of a repeated parameter counts (contract: management-api 5.1). */
 export class Query extends URLSearchParams {

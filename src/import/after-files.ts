@@ -4,14 +4,7 @@ import { isoFromMicros, nowMicros } from "../lib/time.ts";
 import { addCounts, addName, emptyCounts, type ImportCounts } from "./counts.ts";
 import type { ImportClient } from "./import-client.ts";
 import type { LinkGate } from "./link-gate.ts";
-import type { LookupStore } from "./lookup/lookup-store.ts";
-import {
-  joinedReason,
-  type MergeOptions,
-  mergeReasons,
-  type ResolvedMerge,
-  resolveMerges,
-} from "./lookup/source-merges.ts";
+import type { LookupStore } from "./lookup-store.ts";
 import { heapPerson } from "./map/heap.ts";
 import type { MergeKind } from "./map/lookups.ts";
 import { mergeKinds } from "./map/lookups.ts";
@@ -20,6 +13,13 @@ import { finishedLink } from "./map/to-events.ts";
 import type { Zone } from "./map/zone.ts";
 import { type Resolved, type ResolvedOrder, sendResolved } from "./send-resolved.ts";
 import type { SnapshotStore } from "./snapshots.ts";
+import {
+  joinedReason,
+  type MergeOptions,
+  mergeReasons,
+  type ResolvedMerge,
+  resolveMerges,
+} from "./source-merges.ts";
 
 /** Source users whose links are decided in one batch. */
 const mergesPerDecision = 1_000;

@@ -13,9 +13,7 @@ import { readFile } from "./import-file.ts";
 import type { ImportJob } from "./import-job.ts";
 import { SendingOrder } from "./import-job.ts";
 import { LinkGate } from "./link-gate.ts";
-import { LookupStore } from "./lookup/lookup-store.ts";
-import { readLookups } from "./lookup/read-lookups.ts";
-import { joinedReason } from "./lookup/source-merges.ts";
+import { LookupStore } from "./lookup-store.ts";
 import type { MapContext } from "./map/formats.ts";
 import { getId, toExactNumber } from "./map/lenient-json.ts";
 import type { SourceUser } from "./map/mapped.ts";
@@ -26,9 +24,11 @@ import { CorruptFileError, CorruptInputError, UnreadableFileError } from "./read
 import { objectFrom } from "./read/json-text.ts";
 import { getInputName, isPiped, PipedInput } from "./read/piped-input.ts";
 import { RecordCopiers } from "./read/record-copier.ts";
+import { readLookups } from "./read-lookups.ts";
 import { Receipt, type ReceiptFigures } from "./receipt.ts";
 import { RecentStrings, RecentUuids } from "./recent.ts";
 import { SnapshotStore } from "./snapshots.ts";
+import { joinedReason } from "./source-merges.ts";
 
 /** Members of a session that do not apply to its events. */
 const sessionOwn = new Set(["session_id", "website_id", "created_at"]);

@@ -21,8 +21,8 @@ import { sendTime } from "./event-time.ts";
 import { normalize, type RequestFacts, requestFacts } from "./normalize.ts";
 import { type Payload, parsePayload } from "./payload.ts";
 import type { CaptureProject } from "./ports.ts";
-import { scan, scannedLines } from "./scan/scanned-lines.ts";
-import type { ScannedBody } from "./scan/scanner.ts";
+import { scan, scannedLines } from "./scanned-lines.ts";
+import type { ScannedBody } from "./scanner.ts";
 import { chosenToken, claimedToken } from "./token.ts";
 
 /** Handling of events without a name. */

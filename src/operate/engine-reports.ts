@@ -6,9 +6,8 @@ import type { Report } from "../engine/messages.ts";
 import type { ProjectUsage } from "../engine/pipeline/flag-usage.ts";
 import { recordFeatureViews, recordFlagCalls } from "../flags/store/flag-usage.ts";
 import type { Log } from "../log.ts";
-import type { SpikeSignal } from "../persons/spikes/detector.ts";
+import { type SpikeSignal, spikeJson } from "../persons/spike-detector.ts";
 import type { Metrics } from "./metrics.ts";
-import { spikeJson } from "./webhooks/sources.ts";
 
 const webhookTimeoutMs = 10_000;
 const webhookAttempts = 3;

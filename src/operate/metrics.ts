@@ -19,8 +19,8 @@ import type { JournalPort } from "../journal/journal.ts";
 import { JournalUnavailableError } from "../journal/lane-writer.ts";
 import { type Lane, lanes } from "../journal/segment.ts";
 import type { CacheUse } from "../persons/cached-subjects.ts";
-import type { SpikeSignal } from "../persons/spikes/detector.ts";
-import { readLastScrub } from "./scrub/schedule.ts";
+import type { SpikeSignal } from "../persons/spike-detector.ts";
+import { readLastScrub } from "./scrub-schedule.ts";
 import type { SqliteCorruption } from "./sqlite-corruption.ts";
 
 /**

@@ -7,7 +7,7 @@ import { lanes } from "../journal/segment.ts";
 import { DateTime, NonNegativeInt, nullable, strictObject } from "../lib/schema.ts";
 import { ReadinessState } from "./readiness.ts";
 import { RetentionState } from "./retention.ts";
-import { Scrub } from "./scrub/schedule.ts";
+import { Scrub } from "./scrub-schedule.ts";
 import { WorkerState } from "./worker-state.ts";
 
 const LaneName = Type.Union(lanes.map((lane) => Type.Literal(lane)));

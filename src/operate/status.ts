@@ -15,13 +15,13 @@ import { paths } from "../paths.ts";
 import { arePersonsMissing } from "../persons/missing.ts";
 import { openPersons, type PersonsDb } from "../persons/open.ts";
 import { laneCursors } from "../persons/reader.ts";
-import { openSpikes } from "../persons/spikes/spike-store.ts";
+import { openSpikes } from "../persons/spike-store.ts";
 import { countStoredEvents } from "../persons/usage.ts";
 import { countWarningsSince } from "../persons/warnings.ts";
 import { callControl } from "../rpc/control.ts";
 import { version } from "../version.ts";
 import { folderUsage, type StoreUsage, storeUsage } from "./disk-usage.ts";
-import { readLastScrub } from "./scrub/schedule.ts";
+import { readLastScrub } from "./scrub-schedule.ts";
 import { SqliteCorruption } from "./sqlite-corruption.ts";
 import type { LaneStatus, Status, Volume } from "./status-schema.ts";
 

@@ -2,8 +2,8 @@
 
 import { checkAdmin, checkScopes } from "../accounts/api/permissions.ts";
 import type { WebhookFormat } from "../accounts/schema.ts";
-import { type WebhookEvent, webhookEvents } from "../accounts/webhooks/outbox.ts";
-import type { Webhook, WebhookFields } from "../accounts/webhooks/webhooks.ts";
+import { type WebhookEvent, webhookEvents } from "../accounts/webhook-outbox.ts";
+import type { Webhook, WebhookFields } from "../accounts/webhooks.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json/value.ts";
 import { checkWebhookUrl } from "../operate/webhooks/address.ts";

@@ -5,8 +5,8 @@ import { exampleUser, UserBody, userBody } from "../accounts/api/user-schemas.ts
 import type { Scope } from "../accounts/route-scopes.ts";
 import { deliveryStates, webhookFormats } from "../accounts/schema.ts";
 import { userFinder } from "../accounts/users.ts";
-import { type Delivery, type WebhookEvent, webhookEvents } from "../accounts/webhooks/outbox.ts";
-import type { Webhook, WebhookDeps } from "../accounts/webhooks/webhooks.ts";
+import { type Delivery, type WebhookEvent, webhookEvents } from "../accounts/webhook-outbox.ts";
+import type { Webhook, WebhookDeps } from "../accounts/webhooks.ts";
 import {
   bool,
   dateTime,

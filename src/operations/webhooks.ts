@@ -1,7 +1,7 @@
 /** Webhooks of a project (contract: management-api 6.8). */
 
 import { type Static, Type } from "@sinclair/typebox";
-import { findDelivery, listDeliveries, queueDelivery, webhookEvents } from "../accounts/webhooks/outbox.ts";
+import { findDelivery, listDeliveries, queueDelivery, webhookEvents } from "../accounts/webhook-outbox.ts";
 import {
   createWebhook,
   deleteWebhook,
@@ -10,7 +10,7 @@ import {
   rotateWebhookSecret,
   updateWebhook,
   type WebhookFields,
-} from "../accounts/webhooks/webhooks.ts";
+} from "../accounts/webhooks.ts";
 import { notFound } from "../http/http-error.ts";
 import { int, object, optional, pageOf } from "../http/schemas.ts";
 import { InvalidFieldError } from "../lib/errors.ts";

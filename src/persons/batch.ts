@@ -4,7 +4,7 @@ import type { JournalEvent, JournalItem } from "../journal/entry.ts";
 import type { Lane } from "../journal/segment.ts";
 import type { Operations } from "./identity/operations.ts";
 import type { DistinctId } from "./identity/persons-state.ts";
-import type { SpikeSignal } from "./spikes/detector.ts";
+import type { SpikeSignal } from "./spike-detector.ts";
 
 /** Events dropped because their UUID was known; counted per project, lane and UTC day. */
 export interface DuplicateCount {

@@ -8,7 +8,7 @@ import {
   type PropertyDefinition,
 } from "./event-definitions.ts";
 import type { PersonsDb } from "./open.ts";
-import { listSpikes } from "./spikes/spike-store.ts";
+import { listSpikes } from "./spike-store.ts";
 import { listUsage } from "./usage.ts";
 import { type CountedWarning, countWarningsSince, listWarnings } from "./warnings.ts";
 

@@ -17,8 +17,8 @@ import { KeySetCollector } from "./key-set-gc.ts";
 import type { PersonsDb } from "./open.ts";
 import { laneCursors } from "./reader.ts";
 import { laneCursor } from "./schema.ts";
-import type { SpikeDetector, SpikeOptions, SpikeSignal } from "./spikes/detector.ts";
-import { pruneSpikes, restoreDetector, saveDetector, spikeRetentionDays } from "./spikes/spike-store.ts";
+import type { SpikeDetector, SpikeOptions, SpikeSignal } from "./spike-detector.ts";
+import { pruneSpikes, restoreDetector, saveDetector, spikeRetentionDays } from "./spike-store.ts";
 import { StepInput, type StepPart } from "./step-input.ts";
 import { pruneWarnings, warningRetentionDays } from "./warnings.ts";
 

@@ -4,7 +4,7 @@ import { describe, expect, test } from "bun:test";
 import { createKey } from "../../src/accounts/personal-keys.ts";
 import { routeScopes } from "../../src/accounts/route-scopes.ts";
 import { createUser } from "../../src/accounts/users.ts";
-import { createWebhook } from "../../src/accounts/webhooks/webhooks.ts";
+import { createWebhook } from "../../src/accounts/webhooks.ts";
 import { createDashboard } from "../../src/dashboards/store.ts";
 import type { Route } from "../../src/http/route.ts";
 import { type InstanceDeps, instanceRoutes } from "../../src/operate/api/instance.ts";

@@ -13,7 +13,7 @@ import { createKey } from "../../src/accounts/personal-keys.ts";
 import { createProject } from "../../src/accounts/projects.ts";
 import { addRoleMember, createRole } from "../../src/accounts/roles.ts";
 import { createUser, setUserActive } from "../../src/accounts/users.ts";
-import { createWebhook } from "../../src/accounts/webhooks/webhooks.ts";
+import { createWebhook } from "../../src/accounts/webhooks.ts";
 import { createCohort } from "../../src/cohorts/cohorts.ts";
 import { createAnnotation } from "../../src/dashboards/annotations.ts";
 import { createShareLink } from "../../src/dashboards/share-links.ts";

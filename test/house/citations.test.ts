@@ -7,7 +7,7 @@ import { describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import { Glob } from "bun";
-import { isKnownOperator } from "../../src/lib/operators.ts";
+import { isKnownOperator } from "../../src/lib/values/operators.ts";
 
 const root = join(import.meta.dir, "../..");
 const contract = join(root, "docs/contract");

@@ -8,7 +8,7 @@ import {
   type Protocol,
   readRequest,
 } from "../../src/ingestion/request-entries.ts";
-import { scan } from "../../src/ingestion/scan/scanned-lines.ts";
+import { scan } from "../../src/ingestion/scanned-lines.ts";
 import { anyToken, generatedUuid, noon } from "./support.ts";
 import { WildBodies } from "./wild-bodies.ts";
 

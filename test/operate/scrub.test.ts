@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { engineSocketName } from "../../src/engine/messages.ts";
 import { lastArchived } from "../../src/journal/archive.ts";
 import { acquireLock } from "../../src/lock.ts";
-import type { Scrub } from "../../src/operate/scrub/schedule.ts";
+import type { Scrub } from "../../src/operate/scrub-schedule.ts";
 import { paths } from "../../src/paths.ts";
 import { RpcError } from "../../src/rpc/client.ts";
 import { type RpcHandlers, RpcServer } from "../../src/rpc/server.ts";

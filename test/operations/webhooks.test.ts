@@ -5,7 +5,7 @@ import { insertOrganization } from "../../src/accounts/organizations.ts";
 import { createKey } from "../../src/accounts/personal-keys.ts";
 import { createProject } from "../../src/accounts/projects.ts";
 import { createUser } from "../../src/accounts/users.ts";
-import { getIdentity } from "../../src/accounts/webhooks/webhooks.ts";
+import { getIdentity } from "../../src/accounts/webhooks.ts";
 import { TestServer } from "../support/management-server.ts";
 
 const path = "/api/projects/1/webhooks/";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { HeavyHitters } from "../../src/persons/spikes/detector.ts";
-import { listSpikes } from "../../src/persons/spikes/spike-store.ts";
+import { HeavyHitters } from "../../src/persons/spike-detector.ts";
+import { listSpikes } from "../../src/persons/spike-store.ts";
 import { type EventParts, event, newYearMicros, secondMicros, TestPersons } from "./support.ts";
 
 const minute = 60 * secondMicros;

@@ -10,7 +10,7 @@ import type { Person } from "../../src/persons/person.ts";
 import { displayName } from "../../src/persons/person.ts";
 import { getDistinctIds, personByDistinctId, personsPage } from "../../src/persons/reader.ts";
 import { usageDay } from "../../src/persons/schema.ts";
-import type { SpikeOptions, SpikeSignal } from "../../src/persons/spikes/detector.ts";
+import type { SpikeOptions, SpikeSignal } from "../../src/persons/spike-detector.ts";
 import { PersonStore } from "../../src/persons/store.ts";
 import { listWarnings } from "../../src/persons/warnings.ts";
 import { ParsedMembers } from "../../src/scan/members.ts";

@@ -16,7 +16,7 @@ import type { Lane } from "../../journal/segment.ts";
 import { BufferPool } from "../../lib/buffer-pool.ts";
 import type { StepBytes } from "../../lib/memory-budget.ts";
 import type { IdentityStore } from "../../persons/batch.ts";
-import type { SpikeSignal } from "../../persons/spikes/detector.ts";
+import type { SpikeSignal } from "../../persons/spike-detector.ts";
 import type { ProjectUsage } from "./flag-usage.ts";
 import { batchSizeAt, getBytes, type LaneLag, PendingBatches, takeFirst } from "./pending-batches.ts";
 import { Step, type StoredStep } from "./step.ts";

@@ -16,7 +16,7 @@ import type { PropertyReader } from "../../journal/entry-properties.ts";
 import type { Lane } from "../../journal/segment.ts";
 import { microsPerDay } from "../../lib/time.ts";
 import type { DuplicateCount, IdentityStep, IdentityStore } from "../../persons/batch.ts";
-import type { SpikeSignal } from "../../persons/spikes/detector.ts";
+import type { SpikeSignal } from "../../persons/spike-detector.ts";
 import { FlagUsageTally, type ProjectUsage } from "./flag-usage.ts";
 
 export interface StoredStep {

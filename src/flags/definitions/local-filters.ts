@@ -8,7 +8,7 @@
 
 import { toNumber } from "../../lib/json/exact.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
-import { fitsOperator, isKnownOperator } from "../../lib/operators.ts";
+import { fitsOperator, isKnownOperator } from "../../lib/values/operators.ts";
 import { payloadJson } from "../evaluate/compiled-flag.ts";
 import { withGroups } from "../rules/stored-filters.ts";
 import { type FlagDefinition, getGroups, getVariants, redactedPayload } from "../rules/types.ts";

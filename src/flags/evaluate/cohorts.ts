@@ -6,8 +6,8 @@
  */
 
 import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../../lib/json/value.ts";
-import { validateFilterValue } from "../../lib/operators.ts";
 import type { Clock } from "../../lib/values/dates.ts";
+import { validateFilterValue } from "../../lib/values/operators.ts";
 import { compileMatcher, isDateOperator, type Matcher, type MatchResult } from "../operators/matchers.ts";
 import type { CohortDefinition } from "../rules/types.ts";
 import type { PropertyView } from "./person-view.ts";

@@ -7,7 +7,7 @@
 
 import { unusableCondition, withExactConditions } from "../../cohorts/cohort-filters.ts";
 import { isJsonObject, type Json } from "../../lib/json/value.ts";
-import { exactProperty } from "../../lib/operators.ts";
+import { exactProperty } from "../../lib/values/operators.ts";
 import { getMisfits } from "../rules/condition-rules.ts";
 import { mapProperties } from "../rules/stored-filters.ts";
 import { redactedPayload } from "../rules/types.ts";

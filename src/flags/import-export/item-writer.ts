@@ -9,7 +9,7 @@ import type { Metadata } from "../../accounts/metadata.ts";
 import { createCohort, updateCohort } from "../../cohorts/cohorts.ts";
 import { AppError } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject, wholeNumber } from "../../lib/json/value.ts";
-import type { RecordMisfit } from "../../lib/operators.ts";
+import type { RecordMisfit } from "../../lib/values/operators.ts";
 import type { Flag, FlagFields } from "../fields.ts";
 import { canEvaluateTo } from "../rules/dependency-rules.ts";
 import { mapProperties } from "../rules/stored-filters.ts";

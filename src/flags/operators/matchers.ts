@@ -8,9 +8,9 @@
 import { toNumber } from "../../lib/json/exact.ts";
 import { foldCase, type Json, toDisplayString } from "../../lib/json/value.ts";
 import type { OperatorName } from "../../lib/operator-table.ts";
-import { fitsOperator, isKnownOperator } from "../../lib/operators.ts";
 import { compilePattern } from "../../lib/regex.ts";
 import { type Clock, compileDate, instantOfProperty } from "../../lib/values/dates.ts";
+import { fitsOperator, isKnownOperator } from "../../lib/values/operators.ts";
 import {
   caretRange,
   compareVersions,

@@ -14,7 +14,7 @@ import {
   isKnownOperator,
   type RecordMisfit,
   valueProblem,
-} from "../../lib/operators.ts";
+} from "../../lib/values/operators.ts";
 import { filtersInvalid } from "./errors.ts";
 import {
   type CohortDefinition,

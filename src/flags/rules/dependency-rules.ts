@@ -6,7 +6,7 @@ import {
   fitsOperator,
   formatFilterValue,
   type RecordMisfit,
-} from "../../lib/operators.ts";
+} from "../../lib/values/operators.ts";
 import { rejectOrRecord } from "./condition-rules.ts";
 import { filtersInvalid } from "./errors.ts";
 import { type FlagFact, type FlagFacts, getGroups, getProperties, getVariants } from "./types.ts";

@@ -6,7 +6,7 @@
  */
 
 import { isJsonObject, type Json, type JsonObject, typeName } from "../../lib/json/value.ts";
-import { normalizeOperator, type RecordMisfit } from "../../lib/operators.ts";
+import { normalizeOperator, type RecordMisfit } from "../../lib/values/operators.ts";
 import { checkConditions, checkPropertyTypes, checkVariantSum } from "./condition-rules.ts";
 import { checkDependencies, dependencyReferences } from "./dependency-rules.ts";
 import { filtersInvalid, InvalidFlagError } from "./errors.ts";

@@ -22,7 +22,7 @@ import { replaceTags } from "../../accounts/tags.ts";
 import { findUser } from "../../accounts/users.ts";
 import { InvalidFieldError, NotFoundError } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json/value.ts";
-import type { RecordMisfit } from "../../lib/operators.ts";
+import type { RecordMisfit } from "../../lib/values/operators.ts";
 import { type Flag, type FlagFields, storedFields, trackedFields } from "../fields.ts";
 import { filtersOfChangedFlag, filtersOfNewFlag } from "../rules/filters.ts";
 import { changedTags, keyBeforeReplaced, type SentTags } from "../rules/key.ts";

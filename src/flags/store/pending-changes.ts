@@ -3,7 +3,7 @@
 import { and, asc, desc, eq, inArray, isNull, lte, type SQL, sql } from "drizzle-orm";
 import type { MetadataTx, Reading } from "../../accounts/db.ts";
 import { changeRequest, cohort, flag, scheduledChange } from "../../accounts/schema.ts";
-import { queueWebhooks } from "../../accounts/webhooks/outbox.ts";
+import { queueWebhooks } from "../../accounts/webhook-outbox.ts";
 import { InvalidFieldError, NotFoundError } from "../../lib/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { type Flag, storedFields } from "../fields.ts";

@@ -9,7 +9,7 @@ import { entryBody } from "../../accounts/api/activity.ts";
 import type { Reading } from "../../accounts/db.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { changeRequest } from "../../accounts/schema.ts";
-import type { Delivery, DeliveryEvent } from "../../accounts/webhooks/outbox.ts";
+import type { Delivery, DeliveryEvent } from "../../accounts/webhook-outbox.ts";
 import { changeRequestBody } from "../../flags/api/flag-schemas.ts";
 import { findFlag, flagKeysById } from "../../flags/store/flag.ts";
 import { affectedKeysFinder } from "../../flags/store/protected-flags.ts";

@@ -6,8 +6,8 @@
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import type { Metadata } from "../../accounts/metadata.ts";
-import { type Attempt, type Delivery, dueDeliveries, recordAttempt } from "../../accounts/webhooks/outbox.ts";
-import { openTarget, type WebhookTarget } from "../../accounts/webhooks/webhooks.ts";
+import { type Attempt, type Delivery, dueDeliveries, recordAttempt } from "../../accounts/webhook-outbox.ts";
+import { openTarget, type WebhookTarget } from "../../accounts/webhooks.ts";
 import { firstLine } from "../../lib/errors.ts";
 import type { SecretCipher } from "../../lib/sealed-text.ts";
 import { dayMs, sleep } from "../../lib/time.ts";

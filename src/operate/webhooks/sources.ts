@@ -6,32 +6,19 @@ import type { Metadata } from "../../accounts/metadata.ts";
 import { listOrganizations } from "../../accounts/organizations.ts";
 import type { Project } from "../../accounts/project-directory.ts";
 import { activity, changeRequest, webhookReported } from "../../accounts/schema.ts";
-import { queueDelivery, queueWebhooks } from "../../accounts/webhooks/outbox.ts";
-import { recordSummaryWeek, subscribers, type Webhook } from "../../accounts/webhooks/webhooks.ts";
+import { queueDelivery, queueWebhooks } from "../../accounts/webhook-outbox.ts";
+import { recordSummaryWeek, subscribers, type Webhook } from "../../accounts/webhooks.ts";
 import { readLastBackup } from "../../backup/last-backup.ts";
 import { flagKeysById } from "../../flags/store/flag.ts";
 import type { JsonObject } from "../../lib/json/value.ts";
-import { dayMs, isoFromMicros } from "../../lib/time.ts";
+import { dayMs } from "../../lib/time.ts";
 import { wallTimeAt } from "../../lib/time-zone.ts";
 import type { IngestionReader, WarningCount } from "../../persons/ingestion-reader.ts";
-import type { SpikeSignal } from "../../persons/spikes/detector.ts";
+import { type SpikeSignal, spikeJson } from "../../persons/spike-detector.ts";
 
 /** The hour of a project's first day of the week at which its summary is sent. */
 const summaryHour = 8;
 const errorLengthMax = 1_000;
-
-/** A spike as in `GET /api/projects/:id/spikes/`. */
-export function spikeJson(spike: SpikeSignal): JsonObject {
-  return {
-    id: spike.id,
-    started_at: isoFromMicros(spike.startedMicros),
-    ended_at: spike.endedMicros === null ? null : isoFromMicros(spike.endedMicros),
-    peak_per_minute: spike.peakPerMinute,
-    usual_per_minute: spike.baselinePerMinute,
-    events: spike.events,
-    distinct_ids: spike.distinctIds.map(({ distinctId, count }) => ({ distinct_id: distinctId, count })),
-  };
-}
 
 /** Queues the start or the end of a spike. */
 export function queueSpike(metadata: Metadata, spike: SpikeSignal, now: Date): void {

@@ -3,7 +3,7 @@
 import { PeriodicTasks } from "../../lib/concurrency.ts";
 import type { Log } from "../../log.ts";
 import type { IngestionReader } from "../../persons/ingestion-reader.ts";
-import type { SpikeSignal } from "../../persons/spikes/detector.ts";
+import type { SpikeSignal } from "../../persons/spike-detector.ts";
 import type { SqliteCorruption } from "../sqlite-corruption.ts";
 import { type SenderDeps, WebhookSender } from "./sender.ts";
 import {

@@ -11,7 +11,7 @@ import type { IdentityStep, IdentityStore, PersonBatch } from "../batch.ts";
 import type { NewGroupType } from "../identity/group-rules.ts";
 import type { PersonsDb } from "../open.ts";
 import { laneCursors } from "../reader.ts";
-import type { SpikeSignal } from "../spikes/detector.ts";
+import type { SpikeSignal } from "../spike-detector.ts";
 import type { StepPart } from "../step-input.ts";
 import { type OpenStep, type PersonStore, stepCharactersMax, stepPersonsMax } from "../store.ts";
 import { deletePerson } from "./merge-rows.ts";

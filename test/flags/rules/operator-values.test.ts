@@ -7,7 +7,7 @@ import { filtersOfNewFlag } from "../../../src/flags/rules/filters.ts";
 import type { FlagFact } from "../../../src/flags/rules/types.ts";
 import type { Json, JsonObject } from "../../../src/lib/json/value.ts";
 import { type OperatorName, operatorNames } from "../../../src/lib/operator-table.ts";
-import { fitsOperator, fitsOperatorInFlag } from "../../../src/lib/operators.ts";
+import { fitsOperator, fitsOperatorInFlag } from "../../../src/lib/values/operators.ts";
 import { flagsPath, TestServer } from "../../support/management-server.ts";
 import { dependsOn, person, when } from "../make.ts";
 import { condition, context, rejection } from "./support.ts";

@@ -2,8 +2,8 @@
 
 import { createHmac } from "node:crypto";
 import type { Server } from "bun";
-import { type NewDelivery, queueWebhooks } from "../../../src/accounts/webhooks/outbox.ts";
-import { createWebhook, type WebhookFields } from "../../../src/accounts/webhooks/webhooks.ts";
+import { type NewDelivery, queueWebhooks } from "../../../src/accounts/webhook-outbox.ts";
+import { createWebhook, type WebhookFields } from "../../../src/accounts/webhooks.ts";
 import { type SenderDeps, WebhookSender } from "../../../src/operate/webhooks/sender.ts";
 import { TestServer } from "../../support/management-server.ts";
 

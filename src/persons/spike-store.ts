@@ -1,9 +1,9 @@
 /** Stores spikes and event rates: the detector's state across restarts, and the list for the API. */
 
 import { desc, eq, isNull, lt } from "drizzle-orm";
-import type { PersonsDb } from "../open.ts";
-import { eventRate, spike } from "../schema.ts";
-import { newSharedId } from "../shared-ids.ts";
+import type { PersonsDb } from "./open.ts";
+import { eventRate, spike } from "./schema.ts";
+import { newSharedId } from "./shared-ids.ts";
 import {
   Contributors,
   type Spike,
@@ -11,7 +11,7 @@ import {
   type SpikeOptions,
   type SpikeSignal,
   type WatchedSpike,
-} from "./detector.ts";
+} from "./spike-detector.ts";
 
 /** Contributors that are stored and shown. */
 const contributorsShown = 10;

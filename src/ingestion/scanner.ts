@@ -6,10 +6,10 @@
  */
 
 import { isUtf8 } from "node:buffer";
-import { eventFrame } from "../../journal/entry.ts";
-import { isDateOfDigits, parseInstant } from "../../lib/timestamp.ts";
-import { aligned, inputAddress, tailBytes, WasmInstance } from "../../scan/instance.ts";
-import { clockSkew } from "../event-time.ts";
+import { eventFrame } from "../journal/entry.ts";
+import { isDateOfDigits, parseInstant } from "../lib/timestamp.ts";
+import { aligned, inputAddress, tailBytes, WasmInstance } from "../scan/instance.ts";
+import { clockSkew } from "./event-time.ts";
 
 interface Program {
   read(text: number, length: number, table: number, itemsMax: number): number;

@@ -1,15 +1,15 @@
 /** Webhooks of projects: what they report, where to and in which format. */
 
 import { and, asc, eq, like, sql } from "drizzle-orm";
-import { InvalidFieldError, NotFoundError } from "../../lib/errors.ts";
-import type { JsonObject } from "../../lib/json/value.ts";
-import type { SecretCipher } from "../../lib/sealed-text.ts";
-import { type Author, changesBetween, getCreatorId, recordActivity } from "../activity.ts";
-import type { MetadataTx, Reading } from "../db.ts";
-import { newWebhookSecret } from "../key-formats.ts";
-import type { Metadata } from "../metadata.ts";
-import { type WebhookFormat, webhook, webhookReported } from "../schema.ts";
-import { cancelPending, deleteDeliveries } from "./outbox.ts";
+import { InvalidFieldError, NotFoundError } from "../lib/errors.ts";
+import type { JsonObject } from "../lib/json/value.ts";
+import type { SecretCipher } from "../lib/sealed-text.ts";
+import { type Author, changesBetween, getCreatorId, recordActivity } from "./activity.ts";
+import type { MetadataTx, Reading } from "./db.ts";
+import { newWebhookSecret } from "./key-formats.ts";
+import type { Metadata } from "./metadata.ts";
+import { type WebhookFormat, webhook, webhookReported } from "./schema.ts";
+import { cancelPending, deleteDeliveries } from "./webhook-outbox.ts";
 
 /** Webhooks per project. */
 const webhooksMax = 20;

@@ -4,12 +4,12 @@ import { readFileSync } from "node:fs";
 import { type Static, Type } from "@sinclair/typebox";
 import type { Subprocess } from "bun";
 import { Cron } from "croner";
-import type { Config } from "../../config/settings.ts";
-import { replaceFile } from "../../journal/disk.ts";
-import { lowerPriority } from "../../lib/operating-system.ts";
-import { DateTime, NonNegativeInt, strictObject } from "../../lib/schema.ts";
-import type { Log } from "../../log.ts";
-import { paths } from "../../paths.ts";
+import type { Config } from "../config/settings.ts";
+import { replaceFile } from "../journal/disk.ts";
+import { lowerPriority } from "../lib/operating-system.ts";
+import { DateTime, NonNegativeInt, strictObject } from "../lib/schema.ts";
+import type { Log } from "../log.ts";
+import { paths } from "../paths.ts";
 
 /** In the order in which they are read. */
 export const partNames = ["metadata", "people", "journal", "archive", "events"] as const;

@@ -4,10 +4,10 @@
  */
 
 import { and, asc, desc, eq, inArray, lte, ne, or, sql } from "drizzle-orm";
-import type { JsonObject } from "../../lib/json/value.ts";
-import { dayMs } from "../../lib/time.ts";
-import type { MetadataTx, Reading } from "../db.ts";
-import { webhook, webhookDelivery } from "../schema.ts";
+import type { JsonObject } from "../lib/json/value.ts";
+import { dayMs } from "../lib/time.ts";
+import type { MetadataTx, Reading } from "./db.ts";
+import { webhook, webhookDelivery } from "./schema.ts";
 
 /** What a webhook can report. */
 export const webhookEvents = [

@@ -6,10 +6,10 @@
 import { Database } from "bun:sqlite";
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
-import type { JsonObject } from "../../lib/json/value.ts";
-import { type LookupKind, type MergeKind, mergeKinds } from "../map/lookups.ts";
-import type { SourceUser } from "../map/mapped.ts";
-import { parseJsonString } from "../read/json-text.ts";
+import type { JsonObject } from "../lib/json/value.ts";
+import { type LookupKind, type MergeKind, mergeKinds } from "./map/lookups.ts";
+import type { SourceUser } from "./map/mapped.ts";
+import { parseJsonString } from "./read/json-text.ts";
 
 const schema = `
   CREATE TABLE IF NOT EXISTS lookup_row (

@@ -20,8 +20,8 @@ import { patientClient, problemLine } from "../../lib/sqlite.ts";
 import { tryAcquireLock } from "../../lock.ts";
 import { paths } from "../../paths.ts";
 import { storeUsage } from "../disk-usage.ts";
-import { checkJournal } from "../doctor/stores.ts";
-import { partNames, recordScrub, type Scrub, type ScrubbedPart } from "./schedule.ts";
+import { partNames, recordScrub, type Scrub, type ScrubbedPart } from "../scrub-schedule.ts";
+import { checkJournal } from "./stores.ts";
 
 /** Timeout for an engine that does not respond. */
 const engineWaitMs = 60_000;

@@ -7,8 +7,10 @@
  * Source: contract, README "Spike detection" and the row `GET …/spikes/`.
  */
 
-import { truncatedString } from "../identity/ingestion-warning.ts";
-import { type MinuteCount, microsPerMinute, ProjectRate } from "./project-rate.ts";
+import type { JsonObject } from "../lib/json/value.ts";
+import { isoFromMicros } from "../lib/time.ts";
+import { truncatedString } from "./identity/ingestion-warning.ts";
+import { type MinuteCount, microsPerMinute, ProjectRate } from "./spike-rate.ts";
 
 export interface SpikeOptions {
   /** A spike starts above this multiple of the baseline rate. */
@@ -38,6 +40,19 @@ export interface Spike {
 /** A spike that started or ended. */
 export interface SpikeSignal extends Spike {
   kind: "began" | "ended";
+}
+
+/** A spike as in `GET /api/projects/:id/spikes/`. */
+export function spikeJson(spike: Spike): JsonObject {
+  return {
+    id: spike.id,
+    started_at: isoFromMicros(spike.startedMicros),
+    ended_at: spike.endedMicros === null ? null : isoFromMicros(spike.endedMicros),
+    peak_per_minute: spike.peakPerMinute,
+    usual_per_minute: spike.baselinePerMinute,
+    events: spike.events,
+    distinct_ids: spike.distinctIds.map(({ distinctId, count }) => ({ distinct_id: distinctId, count })),
+  };
 }
 
 /** A spike in the detector's memory. */

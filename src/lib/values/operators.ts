@@ -5,8 +5,8 @@
  * Source: contract, flag-evaluation 12 and management-api 4.4 (third round B1).
  */
 
-import { formatNumber, toNumber } from "./json/exact.ts";
-import type { Json, JsonObject } from "./json/value.ts";
+import { formatNumber, toNumber } from "../json/exact.ts";
+import type { Json, JsonObject } from "../json/value.ts";
 import {
   dateForms,
   numberForms,
@@ -14,10 +14,10 @@ import {
   operatorTable,
   textForms,
   type ValueForm,
-} from "./operator-table.ts";
-import { compilePattern } from "./regex.ts";
-import { parseDate, parseRelativeDate } from "./values/dates.ts";
-import { parseVersion, wildcardRange } from "./values/versions.ts";
+} from "../operator-table.ts";
+import { compilePattern } from "../regex.ts";
+import { parseDate, parseRelativeDate } from "./dates.ts";
+import { parseVersion, wildcardRange } from "./versions.ts";
 
 const olderNames = new Map<unknown, OperatorName>([
   ["min", "gte"],

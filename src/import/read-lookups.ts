@@ -3,11 +3,12 @@
  * before the first device is linked, whatever the order of the files (contract, import 1.1 I2).
  */
 
-import type { AppError } from "../../lib/errors.ts";
-import type { JsonObject } from "../../lib/json/value.ts";
-import { addName, emptyCounts, type ImportCounts } from "../counts.ts";
-import { getTable } from "../files.ts";
-import { type FieldRule, withFields, withLowerNames } from "../map/fields.ts";
+import type { AppError } from "../lib/errors.ts";
+import type { JsonObject } from "../lib/json/value.ts";
+import { addName, emptyCounts, type ImportCounts } from "./counts.ts";
+import { getTable } from "./files.ts";
+import type { LookupStore } from "./lookup-store.ts";
+import { type FieldRule, withFields, withLowerNames } from "./map/fields.ts";
 import {
   detectFormat,
   getUser,
@@ -15,16 +16,15 @@ import {
   type ImportFormat,
   isFileType,
   type RecordFormat,
-} from "../map/formats.ts";
-import { detectLookup, getLookup, type LookupKind, lookupAlone, lookupKey } from "../map/lookups.ts";
-import { getRest } from "../map/members.ts";
-import { snowplowRow } from "../map/snowplow.ts";
-import { type Content, getContents } from "../read/archive-contents.ts";
-import { CorruptInputError, UnreadableFileError } from "../read/input.ts";
-import { getInputName, type PipedInput } from "../read/piped-input.ts";
-import { recordSource } from "../read/read-records.ts";
-import { RecentStrings } from "../recent.ts";
-import type { LookupStore } from "./lookup-store.ts";
+} from "./map/formats.ts";
+import { detectLookup, getLookup, type LookupKind, lookupAlone, lookupKey } from "./map/lookups.ts";
+import { getRest } from "./map/members.ts";
+import { snowplowRow } from "./map/snowplow.ts";
+import { type Content, getContents } from "./read/archive-contents.ts";
+import { CorruptInputError, UnreadableFileError } from "./read/input.ts";
+import { getInputName, type PipedInput } from "./read/piped-input.ts";
+import { recordSource } from "./read/read-records.ts";
+import { RecentStrings } from "./recent.ts";
 
 export interface LookupOrder {
   paths: readonly string[];

@@ -6,12 +6,12 @@
  */
 
 import { Database } from "bun:sqlite";
-import { isPlaceholder } from "../map/identity.ts";
-import { type MergeKind, sourceMerge } from "../map/lookups.ts";
-import type { Pair, SourceUser } from "../map/mapped.ts";
-import { toTime } from "../map/time.ts";
-import type { Zone } from "../map/zone.ts";
 import type { LookupStore } from "./lookup-store.ts";
+import { isPlaceholder } from "./map/identity.ts";
+import { type MergeKind, sourceMerge } from "./map/lookups.ts";
+import type { Pair, SourceUser } from "./map/mapped.ts";
+import { toTime } from "./map/time.ts";
+import type { Zone } from "./map/zone.ts";
 
 /** Why a row of merges has no effect. */
 export const mergeReasons = {

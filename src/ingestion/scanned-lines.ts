@@ -1,9 +1,9 @@
 /** Fast path of `request-entries.ts`: journal entries of a typical request, directly from its bytes. */
 
-import { type EntryJson, EntryWriter } from "../../journal/entry.ts";
-import { EntryList, type NoteCount } from "../entry-list.ts";
-import { normalize, type RequestFacts } from "../normalize.ts";
-import { parseEvent } from "../payload.ts";
+import { type EntryJson, EntryWriter } from "../journal/entry.ts";
+import { EntryList, type NoteCount } from "./entry-list.ts";
+import { normalize, type RequestFacts } from "./normalize.ts";
+import { parseEvent } from "./payload.ts";
 import { type LineFacts, type ScannedBody, Scanner } from "./scanner.ts";
 
 /** Maximum atypical events of one request; with more, the whole request takes the slow path, which yields. */
