@@ -1,6 +1,6 @@
 /** Queries of operators: SQL over views, exports, and stored UUIDs. For the engine and for commands. */
 
-import { computeQuery } from "../events/compute-query.ts";
+import { computeQuery } from "../events/api/compute-query.ts";
 import { hasHistory, knownUuids, lanesOfIds, storedEvents } from "../events/duckdb/known-uuids.ts";
 import { exportPage } from "../events/export/page.ts";
 import { eventSums, readMigrationPage } from "../events/migration-reader.ts";

@@ -14,8 +14,8 @@ import { ClickHousePropertyColumns } from "../events/clickhouse/property-columns
 import { clickhouseSql } from "../events/clickhouse/sql-dialect.ts";
 import { ClickHouseStore } from "../events/clickhouse/store.ts";
 import type { MaterializedProperty } from "../events/duckdb/property-columns.ts";
+import { StatementRejectedError } from "../events/duckdb/statement-errors.ts";
 import { MaterializationPolicy, materializationRules } from "../events/materialized-columns.ts";
-import { StatementRejectedError } from "../events/query/errors.ts";
 import type { PropertyLocation } from "../events/sql-dialect.ts";
 import type { Lane } from "../journal/segment.ts";
 import type { ClickHouseAddress } from "../lib/store-urls.ts";

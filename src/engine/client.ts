@@ -1,6 +1,6 @@
 /** The server process's client for engine queries; commands use it as well. */
 
-import { QueryRejectedError } from "../events/query-port.ts";
+import { QueryRejectedError } from "../events/event-filters.ts";
 import { clientSignal } from "../lib/cancellation.ts";
 import { AppError } from "../lib/errors.ts";
 import { RpcError, type RpcStream, RpcUnreachableError, rpcCall, rpcStream } from "../rpc/client.ts";

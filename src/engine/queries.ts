@@ -1,6 +1,6 @@
 /** Dispatches the engine's queries, limiting concurrency in total and per project. */
 
-import { computeQuery } from "../events/compute-query.ts";
+import { computeQuery } from "../events/api/compute-query.ts";
 import { isAboutPerson } from "../events/event-filters.ts";
 import type { InsightResults } from "../events/insights/event-source.ts";
 import { computeExperiment, findExposed } from "../events/insights/experiment-sql.ts";

@@ -1,7 +1,7 @@
 /** When a failed engine is restarted, and which statement that crashed it is blocked. */
 
 import type { Subprocess } from "bun";
-import { StatementBlockedError } from "../events/query-port.ts";
+import { StatementBlockedError } from "../events/api/query-port.ts";
 
 const firstBackOffMs = 100;
 const backOffMsMax = 5_000;

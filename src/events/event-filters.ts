@@ -10,6 +10,16 @@ export class UnknownQueryError extends AppError {
   readonly code = "invalid_query";
 }
 
+/** The query cannot be answered; the message says why. */
+export class QueryRejectedError extends AppError {
+  constructor(
+    readonly code: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
 /** Whether a filter requires `SqlDialect.personOfEvent`. */
 export const isAboutPerson = (filter: JsonObject): boolean => filter.type === "person";
 

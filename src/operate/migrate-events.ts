@@ -13,6 +13,7 @@ import { clickhouseSql } from "../events/clickhouse/sql-dialect.ts";
 import { ClickHouseStore } from "../events/clickhouse/store.ts";
 import { type EventDatabaseOptions, openEventDatabase } from "../events/duckdb/database.ts";
 import { EventLoader } from "../events/duckdb/loader.ts";
+import { duckdbSql } from "../events/duckdb/sql-dialect.ts";
 import {
   type EventSum,
   eventSums,
@@ -20,7 +21,7 @@ import {
   type MigrationRequest,
   toStorable,
 } from "../events/migration-reader.ts";
-import { duckdbSql, type EventSql } from "../events/sql-dialect.ts";
+import type { EventSql } from "../events/sql-dialect.ts";
 import type { EventStore } from "../events/store.ts";
 import { type Lane, lanes } from "../journal/segment.ts";
 import { AppError } from "../lib/errors.ts";

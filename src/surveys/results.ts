@@ -14,7 +14,7 @@ import {
   type Submission,
   type SurveyQuestion,
 } from "../events/insights/survey-tally.ts";
-import type { WeekStartDay } from "../events/insights/trend-range.ts";
+import type { WeekStartDay } from "../events/sql-dialect.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../lib/json/value.ts";
 import { dayMs, toApiTime } from "../lib/time.ts";

@@ -6,9 +6,9 @@
 import { existsSync, renameSync, rmSync } from "node:fs";
 import { RunningQueries } from "../../src/engine/running-queries.ts";
 import { PropertyColumns } from "../../src/events/duckdb/property-columns.ts";
+import { duckdbSql } from "../../src/events/duckdb/sql-dialect.ts";
 import type { ExperimentRequest, ExperimentSums } from "../../src/events/insights/experiment.ts";
 import { computeExperiment } from "../../src/events/insights/experiment-sql.ts";
-import { duckdbSql } from "../../src/events/sql-dialect.ts";
 import { readMetric, toMetricRequest } from "../../src/experiments/metrics.ts";
 import type { JsonObject } from "../../src/lib/json/value.ts";
 import { dayMs } from "../../src/lib/time.ts";

@@ -10,9 +10,9 @@
 import { rmSync, statSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import type { DuckDBConnection } from "@duckdb/node-api";
-import { computeInsight } from "../../src/events/compute-query.ts";
+import { computeInsight } from "../../src/events/api/compute-query.ts";
 import { PropertyColumns } from "../../src/events/duckdb/property-columns.ts";
-import { duckdbSql } from "../../src/events/sql-dialect.ts";
+import { duckdbSql } from "../../src/events/duckdb/sql-dialect.ts";
 import type { JsonObject } from "../../src/lib/json/value.ts";
 import { dataEnd, dataFolder, generateData, openData, userCount } from "./query-data.ts";
 

@@ -7,11 +7,11 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { RunningQueries } from "../../src/engine/running-queries.ts";
-import { computeInsight } from "../../src/events/compute-query.ts";
+import { computeInsight } from "../../src/events/api/compute-query.ts";
 import type { EventDatabase } from "../../src/events/duckdb/database.ts";
 import { PropertyColumns } from "../../src/events/duckdb/property-columns.ts";
+import { duckdbSql } from "../../src/events/duckdb/sql-dialect.ts";
 import { runQuery } from "../../src/events/query/run-query.ts";
-import { duckdbSql } from "../../src/events/sql-dialect.ts";
 import { residentBytes } from "../../src/lib/memory-budget.ts";
 import { openPersons } from "../../src/persons/open.ts";
 import { dataEnd, dataFolder, generateData, openData, queryMemoryBytes } from "./query-data.ts";

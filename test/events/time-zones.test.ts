@@ -1,7 +1,7 @@
 /** Days and hours of trends in zones whose clocks change, against the runtime's own idea of each zone. */
 
 import { beforeAll, expect, test } from "bun:test";
-import { computeInsight } from "../../src/events/compute-query.ts";
+import { computeInsight } from "../../src/events/api/compute-query.ts";
 import { wallTimeAt } from "../../src/lib/time-zone.ts";
 import { TestStores } from "../support/event-store.ts";
 import { randomFrom } from "../support/seeded-random.ts";

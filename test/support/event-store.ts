@@ -12,7 +12,8 @@ import {
 import { type EventDatabase, openEventDatabase } from "../../src/events/duckdb/database.ts";
 import { EventLoader } from "../../src/events/duckdb/loader.ts";
 import { DuckdbPersonReplica } from "../../src/events/duckdb/person-replica.ts";
-import { duckdbSql, type EventSql, type PropertyLocation } from "../../src/events/sql-dialect.ts";
+import { duckdbSql } from "../../src/events/duckdb/sql-dialect.ts";
+import type { EventSql, PropertyLocation } from "../../src/events/sql-dialect.ts";
 import { SegmentArchive } from "../../src/journal/archive-writer.ts";
 import { getBatch, type SegmentBatch } from "../../src/journal/reader.ts";
 import { blockLine, hashBlock, hashSeed, type Lane, segmentHeader } from "../../src/journal/segment.ts";

@@ -31,8 +31,9 @@ import {
   eventColumns,
   listedMembers,
 } from "../columns.ts";
+import { QueryRejectedError } from "../event-filters.ts";
 import { type EventFilter, type EventOrder, type EventPosition, eventOrders } from "../list.ts";
-import { type EventQueries, QueryRejectedError } from "../query-port.ts";
+import type { EventQueries } from "./query-port.ts";
 
 const limitDefault = 100;
 const limitMax = 10_000;

@@ -26,13 +26,14 @@ import { clientSignal, withAbortSignal } from "../../lib/cancellation.ts";
 import { InvalidFieldError, TooManyAttemptsError } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json/value.ts";
 import { toApiTimeOrNull } from "../../lib/time.ts";
+import { QueryRejectedError } from "../event-filters.ts";
 import { columnsDescription, csvCaution } from "../export/columns.ts";
 import { getRefresh, type Refresh, refreshDescription } from "../insights/insight-cache.ts";
 import { toHogqlOptions, toStatement } from "../query/hogql.ts";
 import { rowsDefault, rowsMax } from "../query/run-query.ts";
-import { type EventQueries, QueryRejectedError, StatementBlockedError } from "../query-port.ts";
 import { webRowsMax } from "../web/stats-table.ts";
 import { findWebQuery, webSettings } from "../web/web-query.ts";
+import { type EventQueries, StatementBlockedError } from "./query-port.ts";
 
 const ofHogQl = (what: string) => `\`HogQLQuery\` only: ${what}.`;
 const QueryAnswer = named(

@@ -5,8 +5,9 @@
  */
 
 import type { DuckDBConnection } from "@duckdb/node-api";
-import { type SentPropertiesLocation, stringsAt } from "../sql-dialect.ts";
+import type { SentPropertiesLocation } from "../sql-dialect.ts";
 import { inTransaction } from "./database.ts";
+import { stringsAt } from "./sql-dialect.ts";
 
 interface Column {
   readonly name: string;

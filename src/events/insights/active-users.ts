@@ -3,8 +3,8 @@
  * bucket. Source: PostHog's `BaseMathType`.
  */
 
-import type { SqlDialect } from "../sql-dialect.ts";
-import { type Interval, lastUnits, type Range } from "./trend-range.ts";
+import type { Interval, SqlDialect } from "../sql-dialect.ts";
+import { lastUnits, type Range } from "./trend-range.ts";
 
 /** Rows: breakdown value, start of a day or hour, and how many more persons (or less) are active from then on. */
 export type Change = [shown: string | null, at: string, change: number];

@@ -8,15 +8,16 @@ import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.t
 import { dayMs } from "../../lib/time.ts";
 import { type OffsetPeriod, offsetsBetween, wallTimeAt } from "../../lib/time-zone.ts";
 import { eventFilterSql, isAboutPerson, UnknownQueryError } from "../event-filters.ts";
-import type { EventSql, PropertySql, SqlDialect } from "../sql-dialect.ts";
 import {
-  getRange,
+  type EventSql,
   type Interval,
   intervals,
-  type Range,
+  type PropertySql,
+  type SqlDialect,
   type WeekStartDay,
   weekStartDays,
-} from "./trend-range.ts";
+} from "../sql-dialect.ts";
+import { getRange, type Range } from "./trend-range.ts";
 
 /** A list, depending on the kind of query; an object for a funnel's times, and for web analytics, with `results`. */
 export type InsightResults = JsonObject[] | JsonObject[][] | JsonObject;

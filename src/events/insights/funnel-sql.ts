@@ -5,10 +5,10 @@
  */
 
 import type { JsonObject } from "../../lib/json/value.ts";
-import type { SqlDialect } from "../sql-dialect.ts";
+import type { Interval, SqlDialect } from "../sql-dialect.ts";
 import { otherValues } from "./breakdown-values.ts";
 import { eventSource, type TrendsRequest } from "./event-source.ts";
-import type { Interval, Range } from "./trend-range.ts";
+import type { Range } from "./trend-range.ts";
 
 /** `strict`: no other events in between. `unordered`: each step once, in any order. */
 export const orders = ["ordered", "strict", "unordered"] as const;

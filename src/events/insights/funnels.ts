@@ -4,8 +4,9 @@
  */
 
 import { isJsonObject, type JsonObject } from "../../lib/json/value.ts";
+import { getAverage, getMedian, withOthers } from "../duckdb/ordered-funnel.ts";
 import { UnknownQueryError } from "../event-filters.ts";
-import type { EventSql, PropertySql } from "../sql-dialect.ts";
+import type { EventSql, Interval, PropertySql } from "../sql-dialect.ts";
 import { getBreakdown } from "./breakdown.ts";
 import { otherValues } from "./breakdown-values.ts";
 import {
@@ -27,8 +28,7 @@ import {
   startsReached,
   stepsReached,
 } from "./funnel-sql.ts";
-import { getAverage, getMedian, withOthers } from "./ordered-funnel.ts";
-import { getBuckets, type Interval, type Range } from "./trend-range.ts";
+import { getBuckets, type Range } from "./trend-range.ts";
 import { breakdownLimit } from "./validate-query.ts";
 
 const stepsMax = 20;

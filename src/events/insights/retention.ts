@@ -5,7 +5,7 @@
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
 import { UnknownQueryError } from "../event-filters.ts";
-import type { EventSql } from "../sql-dialect.ts";
+import { type EventSql, intervals } from "../sql-dialect.ts";
 import {
   eventName,
   eventSource,
@@ -17,7 +17,7 @@ import {
   readsPersons,
   type TrendsRequest,
 } from "./event-source.ts";
-import { getBuckets, intervals, lastBuckets } from "./trend-range.ts";
+import { getBuckets, lastBuckets } from "./trend-range.ts";
 
 const periodsDefault = 11;
 const periodsMax = 60;

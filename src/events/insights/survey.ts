@@ -5,7 +5,7 @@
  */
 
 import type { JsonObject } from "../../lib/json/value.ts";
-import { QueryRejectedError } from "../query-port.ts";
+import { QueryRejectedError } from "../event-filters.ts";
 import { type EventSql, stringAt, toJson } from "../sql-dialect.ts";
 import type { TrendsRequest } from "./event-source.ts";
 import { type QuestionTally, type Submission, type SurveyQuestion, SurveyTally } from "./survey-tally.ts";

@@ -4,13 +4,8 @@ import type { Json, JsonObject } from "../../lib/json/value.ts";
 import { dayMs } from "../../lib/time.ts";
 import { wallTimeAt } from "../../lib/time-zone.ts";
 import { parseInstant } from "../../lib/timestamp.ts";
+import type { Interval, WeekStartDay } from "../sql-dialect.ts";
 
-export const intervals = ["hour", "day", "week", "month"] as const;
-export type Interval = (typeof intervals)[number];
-
-/** First days of the week by PostHog's numbers: Sunday and Monday. */
-export const weekStartDays = [0, 1] as const;
-export type WeekStartDay = (typeof weekStartDays)[number];
 /** Used if neither the project nor the query sets one (contract, management-api 6.3). */
 export const weekStartDefault: WeekStartDay = 1;
 

@@ -2,7 +2,7 @@
 
 import { isJsonObject, type JsonObject } from "../../lib/json/value.ts";
 import { UnknownQueryError } from "../event-filters.ts";
-import { type EventSql, looseStringAt, type SqlDialect, stringAt } from "../sql-dialect.ts";
+import { type EventSql, type Interval, looseStringAt, type SqlDialect, stringAt } from "../sql-dialect.ts";
 import { getActiveDays, isActiveUsers } from "./active-days.ts";
 import { activePerBucket, type Change, changesSql } from "./active-users.ts";
 import { type Breakdown, getBreakdown } from "./breakdown.ts";
@@ -18,15 +18,7 @@ import {
   type TrendsRequest,
 } from "./event-source.ts";
 import { type Formula, formulasIn, withFormulas } from "./formula.ts";
-import {
-  activeUnit,
-  comparedRange,
-  extendBack,
-  getBuckets,
-  type Interval,
-  lastDays,
-  type Range,
-} from "./trend-range.ts";
+import { activeUnit, comparedRange, extendBack, getBuckets, lastDays, type Range } from "./trend-range.ts";
 import { breakdownLimit } from "./validate-query.ts";
 
 const seriesMax = 26;

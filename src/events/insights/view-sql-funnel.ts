@@ -1,7 +1,7 @@
 /** Funnels as SQL over the views, and the persons of a step or of a time to convert. */
 
+import { viewSql } from "../duckdb/sql-dialect.ts";
 import { UnknownQueryError } from "../event-filters.ts";
-import { viewSql } from "../sql-dialect.ts";
 import { quoted } from "../sql-text.ts";
 import type { Funnel } from "./funnel-sql.ts";
 import { funnelIn } from "./funnels.ts";

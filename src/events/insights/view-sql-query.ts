@@ -4,8 +4,9 @@
  */
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json/value.ts";
+import { viewSql } from "../duckdb/sql-dialect.ts";
 import { propertyColumn, UnknownQueryError } from "../event-filters.ts";
-import { stringAt, viewSql } from "../sql-dialect.ts";
+import { type Interval, stringAt } from "../sql-dialect.ts";
 import { quoted } from "../sql-text.ts";
 import { isActiveUsers } from "./active-days.ts";
 import {
@@ -16,7 +17,7 @@ import {
   readsPersons,
   type TrendsRequest,
 } from "./event-source.ts";
-import { getRange, type Interval, weekStartDefault } from "./trend-range.ts";
+import { getRange, weekStartDefault } from "./trend-range.ts";
 
 const { dialect } = viewSql;
 const plainMaths: ReadonlySet<string> = new Set(["total", "dau", "unique_session"]);

@@ -1,8 +1,8 @@
 /** Retention and lifecycle as SQL over the views, and the persons behind their numbers. */
 
 import type { JsonObject } from "../../lib/json/value.ts";
+import { viewSql } from "../duckdb/sql-dialect.ts";
 import { UnknownQueryError } from "../event-filters.ts";
-import { viewSql } from "../sql-dialect.ts";
 import { quoted } from "../sql-text.ts";
 import { readsPersons, type TrendsRequest } from "./event-source.ts";
 import { retentionIn } from "./retention.ts";

@@ -1,7 +1,7 @@
 /** Trends as SQL over the views, and the persons behind one of their numbers. */
 
+import { viewSql } from "../duckdb/sql-dialect.ts";
 import { UnknownQueryError } from "../event-filters.ts";
-import { viewSql } from "../sql-dialect.ts";
 import { quoted } from "../sql-text.ts";
 import { getActiveDays, isActiveUsers } from "./active-days.ts";
 import { noValue } from "./breakdown-values.ts";

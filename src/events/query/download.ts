@@ -2,11 +2,11 @@
 
 import type { DuckDBConnection, DuckDBType, DuckDBValue } from "@duckdb/node-api";
 import { AppError } from "../../lib/errors.ts";
+import { streamedRows } from "../duckdb/row-stream.ts";
+import { statementFailure } from "../duckdb/statement-errors.ts";
 import type { ExportColumn, ExportValue } from "../export/columns.ts";
 import type { Sink } from "../export/writer.ts";
-import { statementFailure } from "./errors.ts";
 import { parseStatement } from "./parse.ts";
-import { streamedRows } from "./row-stream.ts";
 import type { QueryRequest } from "./run-query.ts";
 import { toJsonString, utcTimes, type ValueFormat, zonedTimes } from "./values.ts";
 import { createViews, findColumns, type ViewSources, withTypes } from "./views.ts";

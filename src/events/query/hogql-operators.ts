@@ -3,7 +3,7 @@
  * `LIMIT n BY`. The result is parsed and checked like any statement. Pure.
  */
 
-import { StatementRejectedError } from "./errors.ts";
+import { StatementRejectedError } from "../duckdb/statement-errors.ts";
 import { nestingMax, type Token, tokenPairs } from "./statement-text.ts";
 
 /** The call in `QUALIFY` that stands for `LIMIT n OFFSET m BY keys`: `f(n, m, keys)`. */

@@ -4,8 +4,8 @@
  * any statement.
  */
 
+import { StatementRejectedError } from "../duckdb/statement-errors.ts";
 import { quoted } from "../sql-text.ts";
-import { StatementRejectedError } from "./errors.ts";
 import { replaceConditionals, replaceLimitBy } from "./hogql-operators.ts";
 import { getTokens, isKeyword, type Patterns, type Token, tokenPairs } from "./statement-text.ts";
 

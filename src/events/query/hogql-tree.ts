@@ -4,8 +4,8 @@
  * rejected by the check that follows.
  */
 
-import type { WeekStartDay } from "../insights/trend-range.ts";
-import { StatementRejectedError } from "./errors.ts";
+import { StatementRejectedError } from "../duckdb/statement-errors.ts";
+import type { WeekStartDay } from "../sql-dialect.ts";
 import { aggregate, applyLimitBy, comparingAggregates, renameWindow } from "./hogql-clauses.ts";
 import { templates } from "./hogql-functions.ts";
 import { instantSql, resultZone, timeForm } from "./hogql-times.ts";

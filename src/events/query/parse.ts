@@ -1,9 +1,9 @@
 /** Parses a statement with DuckDB and converts it to the one to run. */
 
 import type { DuckDBConnection } from "@duckdb/node-api";
-import type { WeekStartDay } from "../insights/trend-range.ts";
+import { StatementRejectedError } from "../duckdb/statement-errors.ts";
+import type { WeekStartDay } from "../sql-dialect.ts";
 import { quoted } from "../sql-text.ts";
-import { StatementRejectedError } from "./errors.ts";
 import { toDuckDbText } from "./hogql-text.ts";
 import { type HogqlContext, personColumns, translateHogql } from "./hogql-tree.ts";
 import { fold, type Node } from "./nodes.ts";

@@ -3,7 +3,7 @@
  * short form `prop('$browser')`, and `properties.plan = 'pro'`. Pure; modifies nodes of a statement's tree in place.
  */
 
-import { StatementRejectedError } from "./errors.ts";
+import { StatementRejectedError } from "../duckdb/statement-errors.ts";
 import { pathFunctions } from "./functions.ts";
 import { fold, getConstant, jsonString, type Node } from "./nodes.ts";
 

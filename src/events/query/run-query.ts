@@ -5,9 +5,9 @@ import { type Static, Type } from "@sinclair/typebox";
 import { AppError } from "../../lib/errors.ts";
 import type { Json } from "../../lib/json/value.ts";
 import { strictObject } from "../../lib/schema.ts";
-import { ResultTooLargeError, statementFailure } from "./errors.ts";
+import { streamedRows } from "../duckdb/row-stream.ts";
+import { ResultTooLargeError, statementFailure } from "../duckdb/statement-errors.ts";
 import { type HogqlOptions, parseStatement } from "./parse.ts";
-import { streamedRows } from "./row-stream.ts";
 import { toJsonString, utcTimes, zonedTimes } from "./values.ts";
 import { createViews, findColumns, type ViewSources, withTypes } from "./views.ts";
 

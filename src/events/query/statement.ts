@@ -4,7 +4,7 @@
  * are rejected until reviewed. Pure; `parse.ts` provides the tree and has the printed result checked.
  */
 
-import { StatementRejectedError } from "./errors.ts";
+import { StatementRejectedError } from "../duckdb/statement-errors.ts";
 import {
   allowedFunctions,
   allowedTableFunctions,

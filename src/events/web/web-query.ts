@@ -6,8 +6,8 @@ import { wallTimeAt } from "../../lib/time-zone.ts";
 import { UnknownQueryError } from "../event-filters.ts";
 import { filtersIn, rangeIn, type TrendsRequest, type WebSettings } from "../insights/event-source.ts";
 import type { Refresh } from "../insights/insight-cache.ts";
-import { comparedRange, type Interval, type Range, withEnd } from "../insights/trend-range.ts";
-import type { EventSql } from "../sql-dialect.ts";
+import { comparedRange, type Range, withEnd } from "../insights/trend-range.ts";
+import type { EventSql, Interval } from "../sql-dialect.ts";
 
 /** What a project's settings and the state of its data add to a request. */
 export interface WebRequest extends TrendsRequest {

@@ -1,7 +1,7 @@
 /** Reads contents as a stream of records with their line numbers. */
 
 import { statSync } from "node:fs";
-import { streamedRows } from "../../events/query/row-stream.ts";
+import { streamedRows } from "../../events/duckdb/row-stream.ts";
 import { quoted } from "../../events/sql-text.ts";
 import type { Content, ContentOptions } from "./archive-contents.ts";
 import { type CsvOptions, readCsv } from "./csv.ts";

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { membership } from "../../../src/cohorts/cohorts.ts";
 import { behaviorLists, withBehaviorLists } from "../../../src/engine/behavior.ts";
 import { computeBlastRadius } from "../../../src/engine/blast-radius.ts";
-import { computeInsight } from "../../../src/events/compute-query.ts";
+import { computeInsight } from "../../../src/events/api/compute-query.ts";
 import { hasHistory, knownUuids, storedEvents } from "../../../src/events/duckdb/known-uuids.ts";
 import { type ExportPosition, exportPage } from "../../../src/events/export/page.ts";
 import type { ExperimentRequest } from "../../../src/events/insights/experiment.ts";

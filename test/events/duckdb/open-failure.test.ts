@@ -5,7 +5,7 @@ import {
   type Shortage,
   toOpenError,
 } from "../../../src/events/duckdb/open-error.ts";
-import { StatementFailedError } from "../../../src/events/query/errors.ts";
+import { StatementFailedError } from "../../../src/events/duckdb/statement-errors.ts";
 
 const cases: [text: string, failure: ReturnType<typeof toOpenError>][] = [
   ['IO Error: The file "e.duckdb" exists, but it is not a valid DuckDB database file!', "file_broken"],

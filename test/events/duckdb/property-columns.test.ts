@@ -2,9 +2,10 @@
 
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { computeInsight } from "../../../src/events/compute-query.ts";
+import { computeInsight } from "../../../src/events/api/compute-query.ts";
+import { duckdbSql } from "../../../src/events/duckdb/sql-dialect.ts";
 import { listEvents } from "../../../src/events/list.ts";
-import { duckdbSql, type PropertyLocation } from "../../../src/events/sql-dialect.ts";
+import type { PropertyLocation } from "../../../src/events/sql-dialect.ts";
 import { exactNumber } from "../../../src/lib/json/exact.ts";
 import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { TestStores } from "../../support/event-store.ts";

@@ -2,7 +2,7 @@
 
 import { beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
-import { computeInsight } from "../../../src/events/compute-query.ts";
+import { computeInsight } from "../../../src/events/api/compute-query.ts";
 import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { wallTimeAt } from "../../../src/lib/time-zone.ts";
 import { TestStores } from "../../support/event-store.ts";

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "bun:test";
-import { computeInsight } from "../../../src/events/compute-query.ts";
+import { computeInsight } from "../../../src/events/api/compute-query.ts";
 import { UnknownQueryError } from "../../../src/events/event-filters.ts";
 import { formulaLengthMax, parseFormula } from "../../../src/events/insights/formula-expression.ts";
 import type { JsonObject } from "../../../src/lib/json/value.ts";

@@ -1,7 +1,7 @@
 /** A few people and what they did, in the real event store. */
 
 import { expect } from "bun:test";
-import { computeInsight } from "../../../src/events/compute-query.ts";
+import { computeInsight } from "../../../src/events/api/compute-query.ts";
 import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { TestStores } from "../../support/event-store.ts";
 

@@ -1,7 +1,7 @@
 /** Numbers in questions about events: one value, however they are written. */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { computeInsight } from "../../../src/events/compute-query.ts";
+import { computeInsight } from "../../../src/events/api/compute-query.ts";
 import { exactNumber } from "../../../src/lib/json/exact.ts";
 import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { TestStores } from "../../support/event-store.ts";

@@ -1,7 +1,7 @@
 /** How many persons were active in how many intervals. */
 
 import { beforeAll, expect, test } from "bun:test";
-import { computeInsight } from "../../../src/events/compute-query.ts";
+import { computeInsight } from "../../../src/events/api/compute-query.ts";
 import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { stores, useStores } from "../../support/use-stores.ts";
 

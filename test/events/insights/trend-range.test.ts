@@ -1,7 +1,7 @@
 /** The range of a trend, and its buckets. */
 
 import { describe, expect, test } from "bun:test";
-import { computeInsight } from "../../../src/events/compute-query.ts";
+import { computeInsight } from "../../../src/events/api/compute-query.ts";
 import {
   comparedRange,
   getBuckets,

@@ -1,7 +1,7 @@
 /** Where weeks start: by the project, or by the query (contract, management-api 6.3). */
 
 import { beforeAll, describe, expect, test } from "bun:test";
-import { computeInsight } from "../../../src/events/compute-query.ts";
+import { computeInsight } from "../../../src/events/api/compute-query.ts";
 import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { ServerProcess } from "../../support/server.ts";
 import { stores, useStores } from "../../support/use-stores.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { StatementFailedError, StatementRejectedError } from "../../../src/events/query/errors.ts";
+import { StatementFailedError, StatementRejectedError } from "../../../src/events/duckdb/statement-errors.ts";
 import type { HogqlOptions } from "../../../src/events/query/parse.ts";
 import { type QueryResult, runQuery } from "../../../src/events/query/run-query.ts";
 import { TestStores } from "../../support/event-store.ts";

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import type { DuckDBConnection } from "@duckdb/node-api";
 import fc from "fast-check";
-import { StatementFailedError, StatementRejectedError } from "../../../src/events/query/errors.ts";
+import { StatementFailedError, StatementRejectedError } from "../../../src/events/duckdb/statement-errors.ts";
 import { parseStatement } from "../../../src/events/query/parse.ts";
 import { runQuery } from "../../../src/events/query/run-query.ts";
 import { TestStores } from "../../support/event-store.ts";

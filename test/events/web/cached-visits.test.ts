@@ -2,9 +2,9 @@
 
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { computeQuery } from "../../../src/events/compute-query.ts";
+import { computeQuery } from "../../../src/events/api/compute-query.ts";
 import { CachedTables } from "../../../src/events/duckdb/cached-tables.ts";
-import { duckdbSql } from "../../../src/events/sql-dialect.ts";
+import { duckdbSql } from "../../../src/events/duckdb/sql-dialect.ts";
 import { breakdownNames } from "../../../src/events/web/stats-table.ts";
 import type { JsonObject } from "../../../src/lib/json/value.ts";
 import type { TestEvent, TestStores } from "../../support/event-store.ts";

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { toVisits } from "../../../src/console/page/model/visits.ts";
-import { computeQuery } from "../../../src/events/compute-query.ts";
+import { computeQuery } from "../../../src/events/api/compute-query.ts";
 import { channelNames } from "../../../src/events/web/channels.ts";
 import type { JsonObject } from "../../../src/lib/json/value.ts";
 import type { TestStores } from "../../support/event-store.ts";

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
-import { computeQuery } from "../../../src/events/compute-query.ts";
+import { computeQuery } from "../../../src/events/api/compute-query.ts";
 import { forWebQueries } from "../../../src/events/web/property-columns.ts";
 import type { JsonObject } from "../../../src/lib/json/value.ts";
 import { hasClickHouse, TestClickHouse, testWithClickHouse } from "../../support/clickhouse.ts";

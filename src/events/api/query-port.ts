@@ -1,11 +1,11 @@
 /** The server process's interface to the event store, which another process owns. */
 
-import { AppError } from "../lib/errors.ts";
-import type { TrendsRequest } from "./insights/event-source.ts";
-import type { ComputedInsight, Refresh } from "./insights/insight-cache.ts";
-import type { EventFilter, EventPosition } from "./list.ts";
-import type { DownloadRequest } from "./query/download.ts";
-import type { QueryRequest } from "./query/run-query.ts";
+import { AppError } from "../../lib/errors.ts";
+import type { TrendsRequest } from "../insights/event-source.ts";
+import type { ComputedInsight, Refresh } from "../insights/insight-cache.ts";
+import type { EventFilter, EventPosition } from "../list.ts";
+import type { DownloadRequest } from "../query/download.ts";
+import type { QueryRequest } from "../query/run-query.ts";
 
 /** Results as JSON streams, passed through unparsed. All methods reject with errors such as `QueryRejectedError`. */
 export interface EventQueries {
@@ -19,16 +19,6 @@ export interface EventQueries {
   /** The result as CSV or Parquet, streamed while it is computed. @throws {StatementBlockedError} */
   stream(name: "download", request: DownloadRequest): Promise<{ body: ReadableStream<Uint8Array> }>;
   ask(name: "trends", request: TrendsRequest & { refresh: Refresh }): Promise<ComputedInsight>;
-}
-
-/** The query cannot be answered; the message says why. */
-export class QueryRejectedError extends AppError {
-  constructor(
-    readonly code: string,
-    message: string,
-  ) {
-    super(message);
-  }
 }
 
 /** Statements of the project have crashed the engine twice within a minute. */

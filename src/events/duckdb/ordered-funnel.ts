@@ -5,20 +5,7 @@
  */
 
 import type { DuckDBConnection } from "@duckdb/node-api";
-
-/** Microseconds since the previous step, for each person who reached the step. */
-export type StepTimes = number[];
-
-/** Times per step by breakdown value; null if the value is absent or there is no breakdown. */
-export type FunnelTimes = Map<string | null, StepTimes[]>;
-
-export interface OrderedSteps {
-  /** At most 30. */
-  count: number;
-  windowMicros: number;
-  /** Whether there is a breakdown. */
-  hasValues: boolean;
-}
+import type { FunnelTimes, OrderedSteps, StepTimes } from "../sql-dialect.ts";
 
 /**
  * Evaluates the funnel.

@@ -1,7 +1,7 @@
 /** Streams the rows of a statement while they are computed. */
 
 import type { DuckDBConnection, DuckDBDataChunk, DuckDBType } from "@duckdb/node-api";
-import { StatementFailedError, statementFailure } from "./errors.ts";
+import { StatementFailedError, statementFailure } from "./statement-errors.ts";
 
 export interface StreamedRows {
   columns: readonly string[];

@@ -1,18 +1,18 @@
 /** Computes insights and web analytics queries. */
 
-import { isJsonObject, type JsonObject } from "../lib/json/value.ts";
-import { UnknownQueryError } from "./event-filters.ts";
-import { type InsightResults, type TrendsRequest, withOwnWeeks } from "./insights/event-source.ts";
-import { computeFunnel } from "./insights/funnels.ts";
-import { computeLifecycle, computeRetention } from "./insights/retention.ts";
-import { computeStickiness } from "./insights/stickiness.ts";
-import { computeTrends } from "./insights/trends.ts";
-import { validateQuery } from "./insights/validate-query.ts";
-import type { EventSql } from "./sql-dialect.ts";
-import { computeWebGoals } from "./web/goals.ts";
-import { computeWebOnline, computeWebOverview, computeWebTrends } from "./web/overview.ts";
-import { computeWebStats } from "./web/stats-table.ts";
-import { findWebQuery, type WebQueryKind, type WebRequest } from "./web/web-query.ts";
+import { isJsonObject, type JsonObject } from "../../lib/json/value.ts";
+import { UnknownQueryError } from "../event-filters.ts";
+import { type InsightResults, type TrendsRequest, withOwnWeeks } from "../insights/event-source.ts";
+import { computeFunnel } from "../insights/funnels.ts";
+import { computeLifecycle, computeRetention } from "../insights/retention.ts";
+import { computeStickiness } from "../insights/stickiness.ts";
+import { computeTrends } from "../insights/trends.ts";
+import { validateQuery } from "../insights/validate-query.ts";
+import type { EventSql } from "../sql-dialect.ts";
+import { computeWebGoals } from "../web/goals.ts";
+import { computeWebOnline, computeWebOverview, computeWebTrends } from "../web/overview.ts";
+import { computeWebStats } from "../web/stats-table.ts";
+import { findWebQuery, type WebQueryKind, type WebRequest } from "../web/web-query.ts";
 
 const kinds: Record<
   string,
