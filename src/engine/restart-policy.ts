@@ -107,7 +107,7 @@ export class CrashGuard {
   private readonly running = new Map<number, number>();
   /** Time of the last crash during a project's statements. */
   private readonly suspected = new Map<number, number>();
-  private readonly barredUntil = new Map<number, number>();
+  private readonly blockedUntil = new Map<number, number>();
 
   constructor(private readonly now: () => number = () => performance.now()) {}
 
@@ -123,7 +123,7 @@ export class CrashGuard {
     const now = this.now();
     for (const projectId of this.running.keys()) {
       const isAlone = this.running.size === 1;
-      if (isAlone && this.isSuspect(projectId)) this.barredUntil.set(projectId, now + memoryMs);
+      if (isAlone && this.isSuspect(projectId)) this.blockedUntil.set(projectId, now + memoryMs);
       this.suspected.set(projectId, now);
     }
     this.running.clear();
@@ -140,9 +140,9 @@ export class CrashGuard {
 
   /** @throws {StatementBlockedError} */
   assertAllowed(projectId: number): void {
-    const left = (this.barredUntil.get(projectId) ?? 0) - this.now();
+    const left = (this.blockedUntil.get(projectId) ?? 0) - this.now();
     if (left > 0) throw new StatementBlockedError(Math.ceil(left / 1_000));
-    this.barredUntil.delete(projectId);
+    this.blockedUntil.delete(projectId);
   }
 
   private isSuspect(projectId: number): boolean {

@@ -157,7 +157,7 @@ export interface SqlDialect {
   /** A tuple of three integers, and its maximum as a window aggregate; ordered by the first difference. */
   triple(first: string, second: string, third: string): string;
   /** The nth member of such a tuple, from 1. */
-  ofTriple(triple: string, location: 1 | 2 | 3): string;
+  ofTriple(triple: string, position: 1 | 2 | 3): string;
   uuid(text: string): string;
   /** The right side of `IN`. */
   uuids(values: readonly string[]): string;

@@ -61,7 +61,7 @@ function rejections(texts: readonly string[]): (string | undefined)[] {
     isHistorical: true,
     clientIp: undefined,
     anonymizeIps: false,
-    makeUuid: () => "00000000-0000-4000-8000-000000000000",
+    generateUuid: () => "00000000-0000-4000-8000-000000000000",
   });
   const { items } = parsePayload(`[${texts.join(",")}]`, true);
   return texts.map((_, index) => toRejection(normalize(items.at(index), facts)));

@@ -46,13 +46,13 @@ const importProtocol: Protocol = { kind: "classic", rule: "drop" };
 /** The event pipeline of all capture routes. */
 export class CaptureHandler {
   private readonly nowMicros: () => number;
-  private readonly makeUuid: () => string;
+  private readonly generateUuid: () => string;
   private readonly turns = new TickQueue();
   private readonly large = new LargeBodies();
 
   constructor(private readonly deps: CaptureDeps) {
     this.nowMicros = deps.nowMicros ?? nowMicros;
-    this.makeUuid = deps.makeUuid ?? (() => Bun.randomUUIDv7());
+    this.generateUuid = deps.generateUuid ?? (() => Bun.randomUUIDv7());
   }
 
   /**
@@ -86,7 +86,7 @@ export class CaptureHandler {
     const request = readRequest(opened, protocol);
     const project = known ?? getProject(request.token());
     const pause = () => this.turns.next(sender);
-    const written = request.lines(project, arrival, this.makeUuid, pause);
+    const written = request.lines(project, arrival, this.generateUuid, pause);
     const lines = written instanceof Promise ? await written : written;
     await this.deps.journal.append(lines.lane, lines.entries);
     return lines;
@@ -130,7 +130,7 @@ export class CaptureHandler {
       const request = isLarge
         ? new ParsedRequest(opened, importProtocol)
         : readRequest(opened, importProtocol);
-      const lines = await request.lines(project, arrival, this.makeUuid, pause);
+      const lines = await request.lines(project, arrival, this.generateUuid, pause);
       if (lines.lane !== "historical") throw new InvalidPayloadError("an import contains old events");
       for (const entry of lines.entries) entries.push(entry);
     }

@@ -1,7 +1,7 @@
 /**
  * Converts an event as sent to the stored event, or drops it with a reason.
  *
- * Pure: no clock, no I/O; only the UUID of `makeUuid` does not come from the arguments. Never throws for any client
+ * Pure: no clock, no I/O; only the UUID of `generateUuid` does not come from the arguments. Never throws for any client
  * input. Source: contract, ingestion 5.3, 7, 10, 11, 14.3, 15; decisions 1 to 9 and 21.
  */
 
@@ -89,7 +89,7 @@ export interface RequestFacts {
   readonly added: AddedMembers;
   /** The name of items without one; only for person updates (`/engage/`). */
   readonly nameOfNameless: string | undefined;
-  readonly makeUuid: () => string;
+  readonly generateUuid: () => string;
 }
 
 /** Data that a transport sends next to an event's properties instead of inside them. */
@@ -128,16 +128,16 @@ export function requestFacts(request: {
   clientIp: string | undefined;
   anonymizeIps: boolean;
   nameOfNameless?: string;
-  makeUuid: () => string;
+  generateUuid: () => string;
 }): RequestFacts {
   const { receivedMicros, sentAtMicros, isHistorical, clientIp, anonymizeIps } = request;
-  const { nameOfNameless, makeUuid } = request;
+  const { nameOfNameless, generateUuid } = request;
   const added = {
     ip: clientIp === undefined ? "" : `"$ip":${JSON.stringify(clientIp)}`,
     sentAt: sentAtMicros === undefined ? "" : `"$sent_at":"${isoFromMicros(sentAtMicros)}"`,
     anonymizeIps,
   };
-  return { receivedMicros, sentAtMicros, isHistorical, added, nameOfNameless, makeUuid };
+  return { receivedMicros, sentAtMicros, isHistorical, added, nameOfNameless, generateUuid };
 }
 
 /**
@@ -169,7 +169,7 @@ export function normalize(item: RawItem, facts: RequestFacts, options: ItemOptio
         ignoresSentAt ? undefined : facts.sentAtMicros,
       );
   const event = {
-    uuid: uuid ?? facts.makeUuid(),
+    uuid: uuid ?? facts.generateUuid(),
     hasGeneratedUuid: uuid === undefined,
     name,
     distinctId: id,

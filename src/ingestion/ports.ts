@@ -24,5 +24,5 @@ export interface CaptureDeps {
   /** Epoch microseconds, UTC. */
   readonly nowMicros?: () => number;
   /** Generates the UUID of an event that has none; lower case, hyphenated. */
-  readonly makeUuid?: () => string;
+  readonly generateUuid?: () => string;
 }

@@ -88,14 +88,14 @@ export interface ReadRequest {
   /**
    * Journal entries of all events, and notes about them.
    *
-   * @param makeUuid for events without one.
+   * @param generateUuid for events without one.
    * @param pause    yields to other requests; absent in a separate thread.
    * @param shared   of the whole body, if this is a part of it; the caller then ends `notes` and `results`.
    */
   lines(
     project: CaptureProject,
     arrival: ReceiptInfo,
-    makeUuid: () => string,
+    generateUuid: () => string,
     pause?: Pause,
     shared?: SharedResults,
   ): RequestEntries | Promise<RequestEntries>;
@@ -141,18 +141,18 @@ class ScannedRequest implements ReadRequest {
   lines(
     project: CaptureProject,
     arrival: ReceiptInfo,
-    makeUuid: () => string,
+    generateUuid: () => string,
     pause?: Pause,
     shared?: SharedResults,
   ) {
     const { opened, protocol, scanned } = this;
-    const facts = getFacts(opened, protocol, scanned, project, arrival, makeUuid);
+    const facts = getFacts(opened, protocol, scanned, project, arrival, generateUuid);
     const entries = scannedLines(scanned, project.id, facts, shared?.notes);
     if (entries === undefined)
       return new ParsedRequest(opened, protocol, this.firstPosition).lines(
         project,
         arrival,
-        makeUuid,
+        generateUuid,
         pause,
         shared,
       );
@@ -188,12 +188,12 @@ export class ParsedRequest implements ReadRequest {
   async lines(
     project: CaptureProject,
     arrival: ReceiptInfo,
-    makeUuid: () => string,
+    generateUuid: () => string,
     pause?: Pause,
     shared?: SharedResults,
   ) {
     const { opened, protocol, payload } = this;
-    const facts = getFacts(opened, protocol, payload, project, arrival, makeUuid);
+    const facts = getFacts(opened, protocol, payload, project, arrival, generateUuid);
     const results = shared === undefined ? getResults(protocol) : shared.results;
     const entries = await payloadLines(payload, project, facts, results, pause, shared?.notes);
     return { lane: this.lane, entries, results: shared === undefined ? results?.text() : undefined };
@@ -219,7 +219,7 @@ function getFacts(
   { sentAt, isHistorical }: Pick<Payload, "sentAt" | "isHistorical">,
   { anonymizeIps }: CaptureProject,
   arrival: ReceiptInfo,
-  makeUuid: () => string,
+  generateUuid: () => string,
 ): RequestFacts {
   const isClassic = protocol.kind === "classic";
   const sent = isClassic ? [sentAt, query.sentAt, form?.sentAt] : [protocol.sentAt];
@@ -230,7 +230,7 @@ function getFacts(
     isHistorical,
     anonymizeIps,
     nameOfNameless,
-    makeUuid,
+    generateUuid,
   });
 }
 

@@ -31,7 +31,7 @@ export function scannedLines(
   facts: RequestFacts,
   notes?: NoteCount,
 ): EntryJson[] | undefined {
-  const { receivedMicros, sentAtMicros, added, makeUuid } = facts;
+  const { receivedMicros, sentAtMicros, added, generateUuid } = facts;
   if (Math.abs((sentAtMicros ?? 0) - receivedMicros) > microsMax) return undefined;
   const writer = new EntryWriter(projectId, receivedMicros, body.isHistorical);
   const lines: LineFacts = {
@@ -42,7 +42,7 @@ export function scannedLines(
     anonymizeIps: added.anonymizeIps,
     receivedMicros,
     sentAtMicros,
-    makeUuid,
+    generateUuid,
   };
   const list = new EntryList(writer, notes);
   let slowLines = 0;

@@ -62,7 +62,7 @@ export interface LineFacts {
   readonly anonymizeIps: boolean;
   readonly receivedMicros: number;
   readonly sentAtMicros: number | undefined;
-  readonly makeUuid: () => string;
+  readonly generateUuid: () => string;
 }
 
 /** A scanned request, and its addresses in the program's memory. */
@@ -90,7 +90,7 @@ function unguessedTime(text: string): number {
 
 export class Scanner {
   private readonly instance: WasmInstance<Program>;
-  private makeUuid: () => string = () => "";
+  private generateUuid: () => string = () => "";
   private last: ScannedBody | undefined;
   private readonly variableTextsAt: number;
   private variableTexts = "";
@@ -99,7 +99,7 @@ export class Scanner {
   constructor() {
     this.instance = new WasmInstance<Program>((instance) => ({
       timeOf: (at, length) => unguessedTime(instance.buffer.toString("utf8", at, at + length)),
-      makeUuid: (at) => void instance.buffer.write(this.makeUuid(), at, "latin1"),
+      generateUuid: (at) => void instance.buffer.write(this.generateUuid(), at, "latin1"),
     }));
     let end = partStringsAt;
     for (const [index, text] of constantParts.entries()) {
@@ -139,7 +139,7 @@ export class Scanner {
   /** Prepares writing lines. @throws the request is not the last one that was read. */
   start(body: ScannedBody, facts: LineFacts): void {
     if (body !== this.last) throw new Error("Another request was read meanwhile.");
-    this.makeUuid = facts.makeUuid;
+    this.generateUuid = facts.generateUuid;
     const { beforeUuid, beforeMode, ip, sentAt } = facts;
     const texts = `${beforeUuid}${beforeMode}${ip}${sentAt}`;
     // Requests of the same millisecond and sender have the same parts.

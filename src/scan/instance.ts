@@ -7,11 +7,11 @@ export interface WasmImports {
   /** Epoch microseconds of a timestamp; NaN if invalid. */
   readonly timeOf: (at: number, length: number) => number;
   /** Writes a new UUID at an address. */
-  readonly makeUuid: (at: number) => void;
+  readonly generateUuid: (at: number) => void;
 }
 
 /** For read-only use. */
-const noImports: WasmImports = { timeOf: () => Number.NaN, makeUuid: () => {} };
+const noImports: WasmImports = { timeOf: () => Number.NaN, generateUuid: () => {} };
 /** Address of the input; the module uses the memory below. */
 export const inputAddress = 80 * 1024;
 /** Zero bytes after the input: they terminate every scan. */

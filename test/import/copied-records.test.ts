@@ -27,7 +27,7 @@ class StartedServer implements ImportClient {
     projects: { find: () => undefined, findByToken: () => undefined } as never,
     journal: { append: async (_, entries) => this.keep(entries) },
     nowMicros: () => receivedMicros,
-    makeUuid: () => generatedUuid,
+    generateUuid: () => generatedUuid,
   });
 
   /** @param failAt fails instead of taking this batch. */

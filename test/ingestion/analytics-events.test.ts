@@ -24,7 +24,7 @@ const headers = {
 };
 
 test("every event has its own result", async () => {
-  const { journal, send } = startCapture({ makeUuid: () => generatedUuid });
+  const { journal, send } = startCapture({ generateUuid: () => generatedUuid });
   const body = batch([
     event(1),
     event(2, { event: "survey sent", distinct_id: "x".repeat(201) }),

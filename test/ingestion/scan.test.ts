@@ -39,12 +39,12 @@ async function becomes(
   },
 ) {
   let uuids = 0;
-  const makeUuid = () => `00000000-0000-7000-8000-${String(uuids++).padStart(12, "0")}`;
+  const generateUuid = () => `00000000-0000-7000-8000-${String(uuids++).padStart(12, "0")}`;
   try {
     const request = read({ content: body, form: undefined, query }, { kind: "classic", rule });
     const token = request.token();
     const arrival = { receivedMicros, clientIp };
-    const lines = (await request.lines({ id: 1, anonymizeIps }, arrival, makeUuid)) as {
+    const lines = (await request.lines({ id: 1, anonymizeIps }, arrival, generateUuid)) as {
       lane: string;
       entries: (string | Uint8Array)[];
     };

@@ -121,7 +121,7 @@ export function facts(overrides: Partial<Parameters<typeof requestFacts>[0]> = {
     isHistorical: false,
     clientIp: undefined,
     anonymizeIps: false,
-    makeUuid: () => generatedUuid,
+    generateUuid: () => generatedUuid,
     ...overrides,
   });
 }

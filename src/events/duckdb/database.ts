@@ -58,7 +58,7 @@ export const eventsSchemaVersion = migrations.length;
  */
 export async function openEventDatabase(path: string, options: EventDatabaseOptions): Promise<EventDatabase> {
   mkdirSync(options.temporaryFolder, { recursive: true, mode: 0o700 });
-  if (path !== ":memory:" && !existsSync(path)) await makeFile(path, options);
+  if (path !== ":memory:" && !existsSync(path)) await createFile(path, options);
   const instance = await openInstance(path, options);
   try {
     const connection = await instance.connect();
@@ -125,7 +125,7 @@ async function getMemory(connection: DuckDBConnection): Promise<StoreMemory> {
 }
 
 /** Creates the file under a temporary name, and renames it once it is usable: a crash leaves no partial file. */
-async function makeFile(path: string, options: EventDatabaseOptions): Promise<void> {
+async function createFile(path: string, options: EventDatabaseOptions): Promise<void> {
   const created = `${path}.new`;
   // Includes a stale log without a file: DuckDB would replay it.
   for (const old of [created, `${created}.wal`, `${path}.wal`]) rmSync(old, { force: true });

@@ -148,14 +148,14 @@ class Walk {
   }
 
   private take(moment: number, steps: number, value: string | null): void {
-    const { count, starts, moments, took: durationMs } = this;
+    const { count, starts, moments, took } = this;
     // Descending: an event does not follow itself.
     for (let step = count - 1; step > 0; step--) {
-      if ((steps & (1 << step)) === 0 || Number.isNaN(durationMs[step - 1]!)) continue;
+      if ((steps & (1 << step)) === 0 || Number.isNaN(took[step - 1]!)) continue;
       const start = starts[step - 1]!;
       if (moment - start > this.windowMicros) continue;
-      const isFirst = Number.isNaN(durationMs[step]!);
-      if (isFirst) durationMs[step] = moment - moments[step - 1]!;
+      const isFirst = Number.isNaN(took[step]!);
+      if (isFirst) took[step] = moment - moments[step - 1]!;
       if (isFirst || start >= starts[step]!) {
         starts[step] = start;
         moments[step] = moment;
@@ -166,7 +166,7 @@ class Walk {
     moments[0] = moment;
     if (this.hasStarted) return;
     this.hasStarted = true;
-    durationMs[0] = 0;
+    took[0] = 0;
     this.value = value;
   }
 
@@ -179,8 +179,8 @@ class Walk {
       this.times.set(this.value, times);
     }
     for (let step = 0; step < this.count; step++) {
-      const durationMs = this.took[step]!;
-      if (!Number.isNaN(durationMs)) times[step]!.push(durationMs);
+      const time = this.took[step]!;
+      if (!Number.isNaN(time)) times[step]!.push(time);
     }
     this.took.fill(Number.NaN);
     this.hasStarted = false;

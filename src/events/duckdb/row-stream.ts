@@ -13,12 +13,12 @@ export interface StreamedRows {
 /**
  * Runs a statement. DuckDB's library reports no error after the first rows: they just end. The error is detected
  * because it ends the transaction. @param connection without a transaction, and used exclusively
- * @param options.isReasonKnown runs the statement again to find the cause of a late error
+ * @param options.findsReason runs the statement again for the cause of a late error
  */
 export async function streamedRows(
   connection: DuckDBConnection,
   sql: string,
-  { isReasonKnown: hasReason = true } = {},
+  { findsReason = true } = {},
 ): Promise<StreamedRows> {
   await connection.run("BEGIN TRANSACTION READ ONLY");
   const result = await connection.stream(sql).catch(async (error) => {
@@ -37,7 +37,7 @@ export async function streamedRows(
       await connection.run("SELECT 1");
     } catch {
       const late = new StatementFailedError(`The statement failed after ${count} rows.`);
-      throw hasReason ? ((await getReason(connection, sql)) ?? late) : late;
+      throw findsReason ? ((await getReason(connection, sql)) ?? late) : late;
     } finally {
       // After an interrupt there may be no transaction to end.
       await connection.run("ROLLBACK").catch(() => undefined);

@@ -63,8 +63,8 @@ const ownerOfEvent = `
 const duckdb: SqlDialect = {
   text: quoted,
   bind: (values, value) => {
-    const location = `$${values.push(typeof value === "number" ? BigInt(value) : value)}`;
-    return typeof value === "number" ? `${location}::BIGINT` : location;
+    const parameter = `$${values.push(typeof value === "number" ? BigInt(value) : value)}`;
+    return typeof value === "number" ? `${parameter}::BIGINT` : parameter;
   },
   hasMember: (json, name) => `json_extract(${json}, ${pointer(name)}) IS NOT NULL`,
   memberJson: (json, name) => `json_extract(${json}, ${pointer(name)})::VARCHAR`,
@@ -116,7 +116,7 @@ const duckdb: SqlDialect = {
   hasLongRanges: true,
   asMaterialized: "AS MATERIALIZED",
   triple: (first, second, third) => `{'a': ${first}, 'b': ${second}, 'c': ${third}}`,
-  ofTriple: (triple, location) => `${triple}.${"abc"[location - 1]}`,
+  ofTriple: (triple, position) => `${triple}.${"abc"[position - 1]}`,
   uuid: (text) => `${text}::UUID`,
   // One string: DuckDB parses it in a quarter of the time of a list of strings.
   uuids: (values) => `(SELECT unnest(string_split(${quoted(values.join(","))}, ','))::UUID)`,

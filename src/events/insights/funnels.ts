@@ -151,10 +151,10 @@ async function stepRows(store: EventSql, funnel: Funnel, found: string): Promise
     const hasValues = breakdown !== undefined;
     const times = await store.walkOrdered(found, { count: steps.length, windowMicros, hasValues });
     return [...withOthers(times, funnel.breakdownMax, otherValues)].flatMap(([value, own]) =>
-      own.flatMap((durationMs, step): StepRow[] =>
-        durationMs.length === 0
+      own.flatMap((stepTimes, step): StepRow[] =>
+        stepTimes.length === 0
           ? []
-          : [[value, step, durationMs.length, getAverage(durationMs) / 1e6, getMedian(durationMs) / 1e6]],
+          : [[value, step, stepTimes.length, getAverage(stepTimes) / 1e6, getMedian(stepTimes) / 1e6]],
       ),
     );
   }

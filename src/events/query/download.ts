@@ -39,7 +39,7 @@ export async function downloadQuery(
       chunks,
     } = await streamedRows(connection, parsed.sql, {
       // The cause could not be sent to the client.
-      isReasonKnown: false,
+      findsReason: false,
     });
     const columns = names.map((name, index): ExportColumn => ({ name, kind: getKind(api, types[index]!) }));
     // Imported on demand: the formats' libraries stay out of memory.

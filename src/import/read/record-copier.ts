@@ -77,7 +77,7 @@ const capacityFor = (bytes: number) => bytes + bytes / 8 + 1_024;
 export class RecordCopier {
   private readonly instance = new WasmInstance<Program>((instance) => ({
     timeOf: (at, length) => parseInstant(instance.buffer.toString("utf8", at, at + length)) ?? Number.NaN,
-    makeUuid: () => undefined,
+    generateUuid: () => undefined,
   }));
 
   private readonly memory = new BufferPool(spareBytesMax);

@@ -173,12 +173,12 @@ export class PropertyState {
     for (const [index, name] of theirs.names.names.entries()) {
       const timeMicros = theirs.times[index]!;
       const isPresent = this.has(name);
-      if (!this.isMigrated(name, !isPresent, timeMicros, merge)) continue;
+      if (!this.isReplaced(name, !isPresent, timeMicros, merge)) continue;
       if (isPresent) this.replace(this.names.slotOf(name)!, theirs.texts[index]!, timeMicros);
       else this.add(name, theirs.texts[index]!, timeMicros);
     }
     for (const [name, timeMicros] of other.heldUnsetTimes) {
-      if (this.isMigrated(name, false, timeMicros, merge)) this.remove(name, timeMicros);
+      if (this.isReplaced(name, false, timeMicros, merge)) this.remove(name, timeMicros);
     }
     this.boundUnsetNames();
   }
@@ -187,7 +187,7 @@ export class PropertyState {
    * Whether the other person's value or unset replaces this one's.
    * @param isWinning the other wins unless a later event prevents it; otherwise it wins only if it is the later event
    */
-  private isMigrated(name: string, isWinning: boolean, theirTime: number, merge: WriteTime): boolean {
+  private isReplaced(name: string, isWinning: boolean, theirTime: number, merge: WriteTime): boolean {
     const ourTime = this.timeOfAny(name);
     if (ourTime === undefined) return true;
     if (ourTime === neverInRealtime || theirTime === neverInRealtime) return ourTime < theirTime;

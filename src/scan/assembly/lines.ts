@@ -10,8 +10,8 @@ import { byte, bytes, number, out, copyPart, writeAt } from "./output";
 import { instantOf, microsMax } from "./time";
 
 /** Writes a new UUID to an address. */
-@external("host", "makeUuid")
-declare function makeUuid(at: usize): void;
+@external("host", "generateUuid")
+declare function generateUuid(at: usize): void;
 
 const hourMicros: i64 = 3_600_000_000;
 /** As in `event-time.ts`. */
@@ -79,7 +79,7 @@ function writeLine(item: usize, received: i64, skew: i64, isHistorical: bool, is
   const uuid = load<u32>(item, Item.uuid);
   if (uuid != 0) bytes(uuid, 36);
   else {
-    makeUuid(out);
+    generateUuid(out);
     writeAt(out + 36);
   }
   copyPart(beforeName);

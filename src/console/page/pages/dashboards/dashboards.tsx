@@ -65,11 +65,11 @@ export function Dashboards() {
   const address = useAddress();
   const { query, go } = address;
   const [text, setText] = useSearch(address);
-  const [isMaking, setMaking] = useState(false);
+  const [isCreating, setCreating] = useState(false);
   const list = useDashboards("default", query.search, ownMax);
-  useShortcuts({ n: () => setMaking(true) });
+  useShortcuts({ n: () => setCreating(true) });
   const button = (
-    <Button kind="main" icon="plus" onClick={() => setMaking(true)}>
+    <Button kind="main" icon="plus" onClick={() => setCreating(true)}>
       {w.newDashboard}
     </Button>
   );
@@ -102,8 +102,8 @@ export function Dashboards() {
         }
       </Content>
       <Generated search={query.search} />
-      {isMaking && (
-        <NewDashboard onClose={() => setMaking(false)} onCreated={(id) => go(`dashboards/${id}`)} />
+      {isCreating && (
+        <NewDashboard onClose={() => setCreating(false)} onCreated={(id) => go(`dashboards/${id}`)} />
       )}
     </Page>
   );

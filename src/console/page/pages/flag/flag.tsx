@@ -147,7 +147,7 @@ function Loaded({
       reject(error, { active: isOn });
     }
   };
-  const makeCohort = async () => {
+  const createCohort = async () => {
     try {
       const path = inProject(`feature_flags/${flag.id}/create_static_cohort_for_flag/`);
       const { cohort } = await request<{ cohort: { id: number } }>(path, { method: "POST", body: {} });
@@ -203,7 +203,7 @@ function Loaded({
               ],
               [w.extremes.everyone, () => setExtreme("everyone"), disabledReason],
               [w.extremes.off, () => setExtreme("off"), disabledReason],
-              [w.saveAsCohort, () => void makeCohort(), disabledReason],
+              [w.saveAsCohort, () => void createCohort(), disabledReason],
               [
                 w.delete,
                 () =>

@@ -171,11 +171,11 @@ export function SaveBar({
           base={base}
           mine={changes}
           theirs={theirs}
-          onAcquire={() => {
+          onDiscard={() => {
             setTheirs(undefined);
             onRebase(theirs);
           }}
-          onPut={() => {
+          onApply={() => {
             setTheirs(undefined);
             onRebase(theirs, onTop(base, theirs, draft));
           }}
@@ -230,15 +230,15 @@ function Conflict({
   base,
   mine,
   theirs,
-  onAcquire,
-  onPut,
+  onDiscard,
+  onApply,
   onClose,
 }: {
   base: Flag;
   mine: readonly string[];
   theirs: Flag;
-  onAcquire: () => void;
-  onPut: () => void;
+  onDiscard: () => void;
+  onApply: () => void;
   onClose: () => void;
 }) {
   return (
@@ -248,8 +248,8 @@ function Conflict({
       onClose={onClose}
       actions={
         <>
-          <Button onClick={onAcquire}>{w.conflict.discardYours}</Button>
-          <Button kind="main" onClick={onPut}>
+          <Button onClick={onDiscard}>{w.conflict.discardYours}</Button>
+          <Button kind="main" onClick={onApply}>
             {w.conflict.applyYours}
           </Button>
         </>

@@ -50,11 +50,11 @@ const getPreset = (scopes: readonly string[]): Preset | "custom" =>
 
 export function PersonalKeys() {
   const keys = useResource<Key[]>("keys", (signal) => request("/api/personal_api_keys/", { signal }));
-  const [isMaking, setMaking] = useState(false);
+  const [isCreating, setCreating] = useState(false);
   const [shown, setShown] = useState<Key>();
   const [requested, setRequested] = useState<{ key: Key; isRoll: boolean }>();
   const done = (key: Key) => {
-    setMaking(false);
+    setCreating(false);
     setShown(key);
     keys.reload();
   };
@@ -62,7 +62,7 @@ export function PersonalKeys() {
     <section class="card stack">
       <div class="row apart">
         <h2>{w.keys}</h2>
-        <Button icon="plus" onClick={() => setMaking(true)}>
+        <Button icon="plus" onClick={() => setCreating(true)}>
           {w.newKey}
         </Button>
       </div>
@@ -84,7 +84,7 @@ export function PersonalKeys() {
           </li>
         )}
       </ResourceList>
-      {isMaking && <NewKey onClose={() => setMaking(false)} onCreated={done} />}
+      {isCreating && <NewKey onClose={() => setCreating(false)} onCreated={done} />}
       {shown?.value && (
         <Dialog title={w.keyCreated} onClose={() => setShown(undefined)}>
           <p>{w.keyCreatedHelp}</p>

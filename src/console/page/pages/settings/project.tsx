@@ -158,9 +158,9 @@ function General({ stored, resource }: PartProps) {
   const [anonymizes, setAnonymizes] = unsaved.field("anonymizes", stored.anonymize_ips);
   const [countsScreens, setCountsScreens] = unsaved.field("countsScreens", stored.count_screens);
   const [isArchiving, setArchiving] = useState(false);
-  const [isMaking, setMaking] = useState(query.new === "project");
+  const [isCreating, setCreating] = useState(query.new === "project");
   useEffect(() => {
-    if (query.new === "project") setMaking(true);
+    if (query.new === "project") setCreating(true);
   }, [query.new]);
   const [newName, setNewName] = useState("");
   const disabledReason = whyNotAdmin();
@@ -217,7 +217,7 @@ function General({ stored, resource }: PartProps) {
         </Form>
       </section>
       <div>
-        <Button icon="plus" disabledReason={disabledReason} onClick={() => setMaking(true)}>
+        <Button icon="plus" disabledReason={disabledReason} onClick={() => setCreating(true)}>
           {w.newProject}
         </Button>
       </div>
@@ -235,16 +235,16 @@ function General({ stored, resource }: PartProps) {
           </Button>
         </div>
       </section>
-      {isMaking && (
+      {isCreating && (
         <Dialog
           title={w.newProject}
-          onClose={() => setMaking(false)}
+          onClose={() => setCreating(false)}
           onSubmit={() =>
             request<Project>("/api/organizations/@current/projects/", {
               method: "POST",
               body: { name: newName },
             }).then(async (created) => {
-              setMaking(false);
+              setCreating(false);
               await loadSession();
               chooseProject(created.id);
               go("settings");

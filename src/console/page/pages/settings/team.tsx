@@ -41,7 +41,7 @@ export function TeamSettings() {
   const change = (work: Promise<unknown>) => work.then(members.reload, toastError);
   const patch = (member: Member, body: object) =>
     void change(request(`${path}${member.user.uuid}/`, { method: "PATCH", body }));
-  const makeLink = (member: Member) => {
+  const createLink = (member: Member) => {
     request<{ console_url: string }>(`${path}${member.user.uuid}/link/`, { method: "POST" }).then(
       ({ console_url: url }) => setLink({ name: memberName(member), url }),
       toastError,
@@ -80,7 +80,7 @@ export function TeamSettings() {
                     <Button disabledReason={disabledReason} onClick={() => setKeysMember(member)}>
                       {w.memberKeys}
                     </Button>
-                    <Button disabledReason={disabledReason} onClick={() => makeLink(member)}>
+                    <Button disabledReason={disabledReason} onClick={() => createLink(member)}>
                       {w.createLink}
                     </Button>
                     <Button
