@@ -1,8 +1,9 @@
 /** Tables of experiments, early access features and surveys. */
 
+import { type SQL, sql } from "drizzle-orm";
 import { customType, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { parseExactJson } from "../lib/json/exact.ts";
-import type { JsonObject } from "../lib/json/value.ts";
+import { formatNumber, parseExactJson } from "../lib/json/exact.ts";
+import type { Json, JsonObject } from "../lib/json/value.ts";
 
 /** A time in milliseconds since 1970. */
 export const instant = (name: string) => integer(name, { mode: "timestamp_ms" });
@@ -14,6 +15,15 @@ const toJsonString = customType<{ data: unknown; driverData: string }>({
   fromDriver: parseExactJson,
 });
 export const json = <T>(name: string) => toJsonString(name).$type<T>();
+
+/**
+ * A value for a column that any JSON may be written to: drizzle fails at a number that keeps its source form, because
+ * such a value has no prototype.
+ */
+export function anyJsonValue(value: Json): Json | SQL {
+  const digits = formatNumber(value);
+  return digits === undefined ? value : sql`${digits}`;
+}
 
 export const experimentHoldout = sqliteTable("experiment_holdout", {
   id: integer("id").primaryKey({ autoIncrement: true }),

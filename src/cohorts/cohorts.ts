@@ -4,7 +4,7 @@ import { and, asc, desc, eq, like, or, sql } from "drizzle-orm";
 import { type Author, getCreatorId, recordActivity, recordChange } from "../accounts/activity.ts";
 import { bumpRevision, flagRevision, type MetadataTx, type Reading } from "../accounts/db.ts";
 import type { Metadata } from "../accounts/metadata.ts";
-import { cohort, flag } from "../accounts/schema.ts";
+import { anyJsonValue, cohort, flag } from "../accounts/schema.ts";
 import { InvalidFieldError, NotFoundError } from "../lib/errors.ts";
 import type { Json, JsonObject } from "../lib/json/value.ts";
 import type { RecordMisfit } from "../lib/values/operators.ts";
@@ -114,7 +114,7 @@ function insertCohort(t: MetadataTx, input: NewCohort, now: Date): Cohort {
       };
   const created = t
     .insert(cohort)
-    .values({ ...fields, ...definition, projectId, createdById: getCreatorId(by), createdAt: now })
+    .values({ ...withQuery(fields), ...definition, projectId, createdById: getCreatorId(by), createdAt: now })
     .returning()
     .get();
   recordActivity(t, {
@@ -130,6 +130,12 @@ function insertCohort(t: MetadataTx, input: NewCohort, now: Date): Cohort {
   bumpRevision(t, flagRevision(projectId));
   return created;
 }
+
+/** Fields for a row: `query` is stored as sent, whatever it is. */
+const withQuery = <Fields extends Partial<CohortFields>>({ query, ...others }: Fields) => ({
+  ...others,
+  ...(query === undefined ? {} : { query: anyJsonValue(query) }),
+});
 
 /** Updates or deletes a cohort. @throws {NotFoundError} @throws {InvalidFieldError} */
 export function updateCohort(
@@ -164,7 +170,7 @@ export function updateCohort(
     }
     if (Object.keys(fields).length === 0) return before;
     checkStaysUsable(t, before, { ...before, ...sent });
-    const after = t.update(cohort).set(sent).where(eq(cohort.id, target.id)).returning().get();
+    const after = t.update(cohort).set(withQuery(sent)).where(eq(cohort.id, target.id)).returning().get();
     recordChange(t, {
       by: target.by,
       projectId: target.projectId,

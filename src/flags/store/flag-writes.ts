@@ -17,7 +17,7 @@ import {
 } from "../../accounts/activity.ts";
 import { bumpRevision, flagRevision, type MetadataTx, type Reading } from "../../accounts/db.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
-import { dashboard, flag, flagDashboard } from "../../accounts/schema.ts";
+import { anyJsonValue, dashboard, flag, flagDashboard } from "../../accounts/schema.ts";
 import { replaceTags } from "../../accounts/tags.ts";
 import { findUser } from "../../accounts/users.ts";
 import { InvalidFieldError, NotFoundError } from "../../lib/errors.ts";
@@ -319,9 +319,10 @@ function withPreservedPayloads(sent: JsonObject | undefined, opened: JsonObject)
   return { ...sent, payloads: Object.fromEntries(payloads) };
 }
 
-/** The time of rollback conditions: only those that were written since they have an effect are checked. */
+/** Rollback conditions and their time: only those that were written since they have an effect are checked. */
 function conditionsWritten({ rollbackConditions: sent }: Partial<FlagFields>, now: Date) {
-  return sent === undefined ? {} : { rollbackConditionsAt: sent === null ? null : now };
+  if (sent === undefined) return {};
+  return { rollbackConditions: anyJsonValue(sent), rollbackConditionsAt: sent === null ? null : now };
 }
 
 /** Derived columns for filtering lists. */

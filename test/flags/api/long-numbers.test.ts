@@ -51,6 +51,28 @@ test("in conditions and payloads of flags", async () => {
   expect(await enabled(neighbor)).toEqual([false, false, true]);
 }, 30_000);
 
+test("as the whole value of a field that takes any JSON", async () => {
+  await using server = await ServerProcess.start();
+  const fields = {
+    feature_flags: ["rollback_conditions", { key: "one" }],
+    cohorts: ["query", { name: "one" }],
+  };
+  for (const [path, [field, others]] of Object.entries(fields) as [string, [string, object]][]) {
+    const created = await post(server, path, { ...others, is_static: true, [field]: wanted });
+    expect(created.status).toBe(201);
+    expect(created.text).toContain(`"${field}":${digits}`);
+    const { id } = JSON.parse(created.text) as { id: number };
+    for (const value of [neighbor, [wanted], -5, null]) {
+      const body = { [field]: value };
+      const updated = await server.api(`${project}/${path}/${id}/`, { method: "PATCH", body });
+      expect([updated.status, await updated.text()]).toEqual([
+        200,
+        expect.stringContaining(JSON.stringify(body).slice(1, -1)),
+      ]);
+    }
+  }
+}, 30_000);
+
 test("in conditions of cohorts, and in properties of their members", async () => {
   await using server = await ServerProcess.start();
   const person = (distinct_id: string, account: Json) => ({
