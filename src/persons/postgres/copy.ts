@@ -208,7 +208,7 @@ export async function copyToRows(
     await t`SELECT setval(pg_get_serial_sequence('flagkeep.person_change', 'change_id'), ${last + changeGap}::bigint)`;
     // What the event store lacks is copied again, unless it has everything up to here.
     await t`INSERT INTO flagkeep.person_change (change_id, project_id, is_cached_only) VALUES (${last + 1}, 0, true)`;
-  });
+  }, batchMs);
   // Otherwise the first queries would be planned as if the tables were empty.
   const tables = copied.map(({ name }) => `flagkeep.${name}`);
   await postgres.run((sql) => sql.unsafe(`ANALYZE ${tables.join(", ")}`), compareMs);
