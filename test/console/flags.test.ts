@@ -79,6 +79,8 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
       await page.getByRole("button", { name: "Delete", exact: true }).click();
       const dialog = page.getByRole("dialog", { name: "Delete: short-lived" });
       await dialog.getByText("You can restore it from Flags → Deleted.").waitFor();
+      // Not the close button, and not what deletes.
+      await page.waitForFunction(() => document.activeElement?.textContent === "Cancel");
       await dialog.getByRole("button", { name: "Delete", exact: true }).click();
       await page.getByText("short-lived is deleted.").waitFor();
     };

@@ -42,8 +42,9 @@ export function Dialog({ title, onClose, children, actions, onSubmit, size = "sm
     const element = dialog.current;
     const before = document.activeElement as HTMLElement | null;
     element?.showModal();
-    // Focus the first field, not the close button; `autofocus` alone only works in static pages.
-    element?.querySelector<HTMLElement>("[autofocus], form input, .dialog-actions .main")?.focus();
+    // Focus the first field or action, not the close button; `autofocus` alone only works in static pages.
+    const find = (selector: string) => element?.querySelector<HTMLElement>(selector);
+    (find("[autofocus], form input, .dialog-actions .main") ?? find(".dialog-actions button"))?.focus();
     return () => {
       element?.close();
       if (before?.isConnected) before.focus();
