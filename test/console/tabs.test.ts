@@ -94,11 +94,28 @@ describe.skipIf(chromiumPath === undefined)("several tabs", () => {
     const two = await context.newPage();
     await two.goto(`/console/flags/${id}`);
     await rollout(two).fill("37");
+    // An action that waits for the password of the former user, in a tab that cannot read the session at first.
+    const three = await context.newPage();
+    await three.goto("/console/flags");
+    let changes = 0;
+    await three.route(`**/feature_flags/${id}/`, async (route) => {
+      if (route.request().method() === "PATCH") changes += 1;
+      await route.fulfill({ status: 403, json: { code: "confirmation_required", detail: "Confirm." } });
+    });
+    await three.getByRole("switch", { name: "of-ann" }).click();
+    const confirmation = three.getByRole("dialog", { name: "Confirm" });
+    await confirmation.waitFor();
+    let failures = 0;
+    await three.route("**/api/session/", async (route) => {
+      failures += 1;
+      await (failures <= 2 ? route.fulfill({ status: 503, json: { detail: "Later." } }) : route.continue());
+    });
     await signOut(one);
     await two.getByText("Your session expired.").waitFor();
     await signIn(one, member, memberPassword);
-    await two.getByRole("button", { name: "BO Your account" }).waitFor();
+    for (const page of [two, three]) await page.getByRole("button", { name: "BO Your account" }).waitFor();
     expect(await rollout(two).inputValue()).toBe("100");
+    expect([await confirmation.count(), changes]).toEqual([0, 1]);
     await context.close();
     expect(errors).toEqual([]);
   });

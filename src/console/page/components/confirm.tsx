@@ -2,6 +2,7 @@
 
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
+import { useEffect } from "preact/hooks";
 import { confirmPassword, request } from "../lib/api.ts";
 import { useForm } from "../lib/form.ts";
 import { session } from "../lib/session.ts";
@@ -21,6 +22,14 @@ confirmPassword.ask = () =>
   });
 
 export function ConfirmPassword() {
+  // An action of a user who has left must not wait for the password of the next one.
+  useEffect(
+    () => () => {
+      waiting.peek()?.(false);
+      waiting.value = undefined;
+    },
+    [],
+  );
   const resolve = waiting.value;
   if (!resolve) return null;
   return (

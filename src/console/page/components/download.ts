@@ -13,6 +13,7 @@ export async function downloadRows(statement: string, form: FileForm, name: stri
     const answer = await send(inProject("query/"), {
       method: "POST",
       accept: types[form],
+      isRead: true,
       body: { query: statement },
     });
     download(`${name}.${form}`, await (form === "csv" ? spreadsheet(answer) : answer).blob());

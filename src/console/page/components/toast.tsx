@@ -1,7 +1,7 @@
 /** Toasts; some offer undo for ten seconds. */
 
 import { signal } from "@preact/signals";
-import { useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { errorMessage } from "../lib/api.ts";
 import { messages } from "../messages/index.ts";
 import { Button } from "./primitives.tsx";
@@ -43,6 +43,13 @@ function dismiss(id: number): void {
 export function Toasts() {
   const holder = useRef<HTMLDivElement>(null);
   const count = toasts.value.length;
+  // The next user must not undo changes of this one.
+  useEffect(
+    () => () => {
+      toasts.value = toasts.peek().filter(({ undo }) => undo === undefined);
+    },
+    [],
+  );
   // Must cover open dialogs: the top layer shows the most recent element on top.
   useLayoutEffect(() => {
     holder.current?.hidePopover();

@@ -60,6 +60,8 @@ export interface RequestOptions {
   accept?: string;
   /** A health probe: its failure is already known to health. */
   isProbe?: boolean;
+  /** A read that is sent as POST. Those with a signal are reads anyway: changes are not aborted. */
+  isRead?: boolean;
 }
 
 /** Number of requests that did not reach the server: a change triggers a health check. */
@@ -110,8 +112,7 @@ export async function send(path: string, options: RequestOptions = {}): Promise<
     throw new ApiError(0, "unreachable", "Flagkeep could not be reached.");
   }
   if (response.ok) {
-    // Reads that are sent as POST can be aborted, changes cannot.
-    if (method !== "GET" && options.signal === undefined) notifyTabs("changed");
+    if (changesObjects(path, options)) notifyTabs("changed");
     return response;
   }
   const failure = await readApiError(response);
@@ -119,6 +120,16 @@ export async function send(path: string, options: RequestOptions = {}): Promise<
   if (failure.isSignedOut && path !== sessionPath && (await signInAgain.ask())) return send(path, options);
   if (failure.code === "confirmation_required" && (await confirmPassword.ask())) return send(path, options);
   throw failure;
+}
+
+/** Whether other tabs may show what a request changed. Parts of a file change nothing, and sessions have a message of their own. */
+function changesObjects(
+  path: string,
+  { method = "GET", signal, file, isRead = false }: RequestOptions,
+): boolean {
+  return (
+    method !== "GET" && !isRead && signal === undefined && file === undefined && !path.startsWith(sessionPath)
+  );
 }
 
 async function readApiError(response: Response): Promise<ApiError> {

@@ -164,23 +164,52 @@ export async function signOut(failure?: ApiError): Promise<void> {
   notifyTabs("session");
 }
 
-/** After another tab signed in or out: asks to sign in, or continues as the user who is signed in now. */
+const followAgainMs = 1_000;
+let follows = 0;
+
+/**
+ * After another tab signed in or out: asks to sign in, or continues as the user who is signed in now. Repeats reading
+ * the session until it is known: this page must not act as one user under the name of another.
+ */
 export async function followSession(): Promise<void> {
-  const { state } = session.peek();
-  const before = me.peek()?.uuid;
-  const found = await request<{ session: SessionFacts | null }>(sessionPath).catch(() => undefined);
+  follows += 1;
+  const turn = follows;
+  const found = await readFollowed(() => turn === follows);
   if (found === undefined) return;
-  if (found.session === null) {
-    if (state === "in") await signInAgain.ask();
+  if (found === null) {
+    await signInAgain.ask();
     return;
   }
-  const now = await request<Me>(mePath).catch(() => undefined);
-  const isSame = before !== undefined && now?.uuid === before;
-  if (!isSame) {
+  const isSame = me.peek()?.uuid === found.me.uuid;
+  if (isSame) {
+    // The same user may have signed in with a key that limits the session.
+    projects.value = found.projects;
+    session.value = { state: "in", me: found.me, facts: found.facts };
+  } else {
     clearResourceCache();
     await loadSession();
   }
   sessionExpired.peek()?.(isSame);
+}
+
+/** @returns null without a session; undefined if a later call reads it */
+async function readFollowed(isWanted: () => boolean) {
+  while (isWanted()) {
+    try {
+      const { session: facts } = await request<{ session: SessionFacts | null }>(sessionPath);
+      if (facts === null) return isWanted() ? null : undefined;
+      const [user, page] = await Promise.all([
+        request<Me>(mePath),
+        request<{ results: ProjectShort[] }>(projectsPath),
+      ]);
+      return isWanted() ? { facts, me: user, projects: page.results } : undefined;
+    } catch (error) {
+      // The key of the new session may not read its user.
+      if (toApiError(error).status === 403) return void (await loadSession());
+      await new Promise((resolve) => setTimeout(resolve, followAgainMs));
+    }
+  }
+  return undefined;
 }
 
 export function chooseProject(id: number): void {

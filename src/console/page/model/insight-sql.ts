@@ -26,6 +26,7 @@ const print = (body: object, signal?: AbortSignal) =>
   request<{ sql: string }>(inProject("insights/sql/"), {
     method: "POST",
     body,
+    isRead: true,
     ...(signal ? { signal } : {}),
   }).then(({ sql }) => sql);
 

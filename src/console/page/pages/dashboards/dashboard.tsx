@@ -75,6 +75,8 @@ export function Dashboard() {
     clearTimeout(unsaved.current?.timer);
     const save = () => {
       unsaved.current = undefined;
+      // Changes in another tab may have reloaded the former arrangement meanwhile.
+      board.replace({ ...found, tiles });
       void change({ tiles: tiles.map(({ id: tileId, layouts }) => ({ id: tileId, layouts })) }, () => {});
     };
     unsaved.current = { timer: setTimeout(save, saveAfterMs), save };
