@@ -156,8 +156,13 @@ export function updateExperiment(
       ...(input.archived === undefined ? {} : { archived: input.archived }),
       ...(input.deleted === undefined ? {} : { deleted: input.deleted }),
     };
-    if (changed.excludedVariants !== undefined || changed.statsConfig !== undefined)
-      assertExcludable({ ...before, ...changed }, variantKeys(getFlag(t, before).filters));
+    if (changed.excludedVariants !== undefined || changed.statsConfig !== undefined) {
+      const variants = variantKeys(getFlag(t, before).filters);
+      // Stored ones may have been removed from the flag, which has no effect.
+      const excludedVariants =
+        changed.excludedVariants ?? before.excludedVariants.filter((key) => variants.includes(key));
+      assertExcludable({ ...before, ...changed, excludedVariants }, variants);
+    }
     const holdoutId = changed.holdoutId;
     // Those of a deleted experiment are not in effect, and were not checked when they changed.
     const rollbacks = before.deleted ? [] : readRollbacks(t, before);

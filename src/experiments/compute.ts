@@ -33,7 +33,7 @@ import { getMetrics, type RoledMetric } from "./roled-metrics.ts";
 import { daysUntilPlanned, getSentence } from "./sentence.ts";
 import { toSample } from "./stats/samples.ts";
 import { type Experiment, getStatus } from "./store.ts";
-import { analyzedVariants } from "./variants.ts";
+import { analyzedVariants, getExcluded } from "./variants.ts";
 
 export interface ExperimentQueries {
   /** Exposures and sums from the event store. @throws {InvalidFieldError} a metric uses an unsupported filter. */
@@ -191,7 +191,10 @@ export async function computeResults(
       isBlocked,
       daysLeft: daysUntilPlanned(experiment, exposures, options.now),
     }),
-    warnings: getWarnings(exposures, { shares, excluded: experiment.excludedVariants }) as unknown as Json,
+    warnings: getWarnings(exposures, {
+      shares,
+      excluded: getExcluded(experiment, flag.filters),
+    }) as unknown as Json,
     exposures: exposuresBody(exposures, sums.exposures, variants, options),
     sample_ratio: ratioBody(exposures),
     metrics: shown.map(metricBody),

@@ -41,7 +41,7 @@ function inOrder(all: RoledMetric[], experiment: Experiment): RoledMetric[] {
     const order = (role === "secondary" ? secondary : primary) ?? [];
     const position = order.indexOf(String(metric.uuid));
     return (
-      (role === "secondary" ? all.length + order.length : 0) + (position === -1 ? order.length : position)
+      (role === "secondary" ? (primary?.length ?? 0) + 1 : 0) + (position === -1 ? order.length : position)
     );
   };
   return all

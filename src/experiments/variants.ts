@@ -11,11 +11,28 @@ export function baselineKey(statsConfig: JsonObject, variants: readonly string[]
   return variants.includes("control") ? "control" : (variants[0] ?? "control");
 }
 
-/** The variants of an experiment's flag that its results contain. */
-export const analyzedVariants = (
-  { excludedVariants }: Pick<Experiment, "excludedVariants">,
+/**
+ * The variants that results leave out. Exclusions have no effect once the flag does not have the variant, the variant is
+ * the baseline, or nothing is left to compare it with.
+ */
+export function getExcluded(
+  { excludedVariants, statsConfig }: Pick<Experiment, "excludedVariants" | "statsConfig">,
   filters: JsonObject,
-): string[] => variantKeys(filters).filter((key) => !excludedVariants.includes(key));
+): string[] {
+  const variants = variantKeys(filters);
+  const baseline = baselineKey(statsConfig, variants);
+  const excluded = variants.filter((key) => excludedVariants.includes(key) && key !== baseline);
+  return excluded.length + 1 < variants.length ? excluded : [];
+}
+
+/** The variants of an experiment's flag that its results contain. */
+export function analyzedVariants(
+  experiment: Pick<Experiment, "excludedVariants" | "statsConfig">,
+  filters: JsonObject,
+): string[] {
+  const excluded = getExcluded(experiment, filters);
+  return variantKeys(filters).filter((key) => !excluded.includes(key));
+}
 
 export const variantKeys = (filters: JsonObject): string[] =>
   getVariants(filters).map((variant) => String(variant.key));

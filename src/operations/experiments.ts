@@ -10,6 +10,7 @@ import {
   NewExperimentInput,
 } from "../experiments/api/schemas.ts";
 import { getExperiment } from "../experiments/store.ts";
+import { getExcluded } from "../experiments/variants.ts";
 import { copyWebVariants } from "../experiments/web-experiments.ts";
 import { findFlag } from "../flags/store/flag.ts";
 import { parseFields } from "../http/fields.ts";
@@ -180,7 +181,7 @@ const duplicateExperiment = operation({
         stats_config: experiment.statsConfig as never,
         only_count_matured_users: experiment.onlyCountMaturedUsers,
         minimum_exposures: experiment.minimumExposures,
-        excluded_variants: experiment.excludedVariants,
+        excluded_variants: getExcluded(experiment, flag.filters),
         running_time_calculation: experiment.runningTimeCalculation,
         holdout_id: experiment.holdoutId,
       });

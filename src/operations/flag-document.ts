@@ -20,6 +20,7 @@ import {
   savedMetricLinks,
   savedMetricsById,
 } from "../experiments/store.ts";
+import { getExcluded } from "../experiments/variants.ts";
 import { webExperimentBody } from "../experiments/web-experiments.ts";
 import type { Flag } from "../flags/fields.ts";
 import { withNames } from "../flags/import-export/document.ts";
@@ -247,7 +248,7 @@ function experimentItem(names: Names, experiment: Experiment): JsonObject | unde
     stats_config: experiment.statsConfig,
     only_count_matured_users: experiment.onlyCountMaturedUsers,
     minimum_exposures: experiment.minimumExposures,
-    excluded_variants: experiment.excludedVariants,
+    excluded_variants: getExcluded(experiment, flag.filters),
     primary_metrics_ordered_uuids: experiment.primaryMetricsOrder,
     secondary_metrics_ordered_uuids: experiment.secondaryMetricsOrder,
     running_time_calculation: experiment.runningTimeCalculation,

@@ -162,3 +162,34 @@ test("results have the order of the metrics, and a copy has it for its own", asy
       (await patch(`/experiments/${experiment.id}/`, { primary_metrics_ordered_uuids: bad })).status,
     ).toBe(400);
 });
+
+test("exclusions of variants that the flag no longer has are dropped, and never leave the baseline alone", async () => {
+  const { id } = await createDraft({ feature_flag: featureFlag, excluded_variants: ["blue"] });
+  const change = (keys: readonly string[]) =>
+    patch(`/experiments/${id}/`, {
+      parameters: {
+        feature_flag_variants: keys.map((key) => ({ key, rollout_percentage: 100 / keys.length })),
+      },
+    });
+  const excludedOfCopy = async (name: string) =>
+    (await post(`/experiments/${id}/duplicate/`, { name })).body.excluded_variants;
+  expect(await excludedOfCopy("first")).toEqual(["blue"]);
+  expect((await change(["control", "green"])).status).toBe(200);
+  expect((await patch(`/experiments/${id}/`, { stats_config: { confidence_level: 0.9 } })).status).toBe(200);
+  expect(await excludedOfCopy("second")).toEqual([]);
+  // The only variant besides the baseline is compared again.
+  expect((await change(["control", "blue"])).status).toBe(200);
+  expect(await excludedOfCopy("third")).toEqual([]);
+  const { body } = await patch(`/experiments/${id}/`, { stats_config: { baseline_variant_key: "blue" } });
+  expect(body.detail).toBe("baseline variant cannot be excluded ('blue')");
+});
+
+test("secondary metrics follow the others, whatever the lists of the order contain", async () => {
+  const { id } = await createDraft({
+    metrics: [metric("first", "a")],
+    metrics_secondary: [metric("second", "b")],
+    primary_metrics_ordered_uuids: ["gone-1", "gone-2", "gone-3", "uuid-first"],
+  });
+  const { body } = await api(`/experiments/${id}/results/`);
+  expect(body.metrics.map(({ name }: { name: string }) => name)).toEqual(["first", "second"]);
+});
