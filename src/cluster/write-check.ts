@@ -1,4 +1,4 @@
-/** What every write of a node to the shared stores requires. */
+/** What every change of the shared stores by a node requires. */
 
 import type { Sql } from "postgres";
 import type { Transaction } from "./connection.ts";
@@ -18,8 +18,8 @@ export async function lockStores(t: Transaction): Promise<void> {
 }
 
 /**
- * Every write of a node to the shared stores checks it in its transaction, because a suspended process continues after a
- * conversion or migration. @param persons the layout that the process was started with; default: any
+ * Every change of the shared stores checks it in its transaction, except upgrades of the schema and compaction, because a
+ * suspended process continues after a conversion or migration. @param persons the layout that the process was started with; default: any
  * @throws {ConversionPendingError} @throws {PersonsConvertedError}
  * @throws {ClusterMigrationError} the data was migrated back to a data directory, or a migration is in progress
  */

@@ -114,6 +114,7 @@ export class ClickHouseBackend implements EventBackend {
     await this.untilAvailable(async () => {
       await this.store.open();
       await this.store.assertNotAhead();
+      this.callbacks.onAway(null);
     }, isWanted);
   }
 

@@ -137,6 +137,7 @@ async function startConversion(
   const started = pending ?? { id: crypto.randomUUID(), to, source: "", position: null };
   await postgres.transaction(async (t) => {
     await lockStores(t);
+    await assertNodesStopped(t);
     await recordConversion(t, started);
     await fenceLease(t);
   });

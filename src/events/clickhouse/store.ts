@@ -69,11 +69,22 @@ export class ClickHouseStore {
   }
 
   private async check(): Promise<void> {
-    try {
+    await this.withRetryableErrors(async () => {
       if (this.options.isReader) return await this.assertClaimed();
       await migrateClickHouse(this.connection, this.address);
       await this.claim();
-      await this.assertNotAhead();
+      await this.compareLoaded();
+    });
+  }
+
+  /** Call it at each takeover of loading. @throws {EventsAheadError} @throws {ClickHouseUnreachableError} */
+  async assertNotAhead(): Promise<void> {
+    await this.withRetryableErrors(() => this.compareLoaded());
+  }
+
+  private async withRetryableErrors(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
     } catch (error) {
       const isKnown =
         error instanceof OperatorActionError ||
@@ -110,8 +121,8 @@ export class ClickHouseStore {
     outside.recordClaimed();
   }
 
-  /** Call it at each takeover of loading. @throws {EventsAheadError} @throws {ClickHouseUnreachableError} */
-  async assertNotAhead(): Promise<void> {
+  /** @throws {EventsAheadError} */
+  private async compareLoaded(): Promise<void> {
     const { loaded, started } = this.outside;
     for (const lane of lanes) {
       const known = started?.lane === lane ? started.last : loaded[lane];
