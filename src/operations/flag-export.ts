@@ -48,7 +48,7 @@ export const exportFlagDocument = operation({
   tag,
   summary: "Export flags, cohorts, experiments, early access features and surveys",
   description:
-    "The document of `flagkeep flags export`, which `flagkeep flags import` reads. Ids are replaced by names, default values are omitted.",
+    "The document of `flagkeep flags export`, which `flagkeep flags import` reads. Ids are replaced by names, except those of holdouts and surveys; default values are omitted.",
   http: {
     method: "GET",
     path: "/feature_flags/export",
@@ -59,6 +59,7 @@ export const exportFlagDocument = operation({
       "experiment_saved_metric:read",
       "early_access_feature:read",
       "survey:read",
+      "web_experiment:read",
     ],
     answer: "The document.",
   },

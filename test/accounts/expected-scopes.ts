@@ -29,7 +29,7 @@ export const expectedScopes: Record<string, string> = {
   [`POST ${F}/user_blast_radius`]: "feature_flag:write",
   [`GET ${F}/usage`]: "feature_flag:read",
   [`GET ${F}/export`]:
-    "feature_flag:read+cohort:read+experiment:read+experiment_saved_metric:read+early_access_feature:read+survey:read",
+    "feature_flag:read+cohort:read+experiment:read+experiment_saved_metric:read+early_access_feature:read+survey:read+web_experiment:read",
   [`GET ${P}/scheduled_changes`]: "feature_flag:read",
   [`POST ${P}/scheduled_changes`]: "feature_flag:write",
   [`GET ${P}/scheduled_changes/:id`]: "feature_flag:read",

@@ -268,7 +268,7 @@ test("commands that are not operations report that they need the data directory"
     ([name, { options }]) =>
       !named.includes(name) && options.every(({ long, hidden }) => long !== "--url" || hidden),
   );
-  expect(others.map(([name]) => name)).toContain("backup list");
+  expect(others.map(([name]) => name)).toContain("backup restore");
   const called = await flagkeep(["scrub", "--url", server.url]);
   expect(called).toMatchObject({
     code: 2,
