@@ -50,7 +50,7 @@ const checkIntervalMs = 500;
 /** Interval of committing cursors and deleting loaded blocks. */
 const pruneEveryMs = 500;
 const tidyEveryMs = 20_000;
-/** Limit of releasing the lease when this process fails. */
+/** Limit of releasing the lease when this process fails, or has no time left to stop. */
 const releaseMs = 500;
 /** The same in an orderly stop: with an unreleased lease, commands for stopped clusters are rejected for ten seconds. */
 const stopReleaseMs = 4_000;
@@ -373,8 +373,8 @@ export class ClusterPersons {
     await this.partitions?.stop(timeoutMs);
   }
 
-  /** Releases the lease; only `close` may follow. */
-  async stop(cursor: (lane: Lane) => number): Promise<void> {
+  /** Releases the lease; only `close` may follow. @param end when this process is to have stopped, by `performance.now` */
+  async stop(cursor: (lane: Lane) => number, end = Number.POSITIVE_INFINITY): Promise<void> {
     this.chores.stop();
     await this.reader?.stop();
     const { lease, partitions } = this;
@@ -382,7 +382,7 @@ export class ClusterPersons {
       await this.change(() => undefined).catch(() => undefined);
       await partitions.release({ isLoaded: true }).catch(() => undefined);
     } else if (lease !== undefined) await this.prune(cursor).catch(() => undefined);
-    await this.releaseLease(stopReleaseMs);
+    await this.releaseLease(Math.min(stopReleaseMs, Math.max(releaseMs, end - performance.now())));
   }
 
   /** Lets another node acquire the lease and the partitions immediately: this process ends. */

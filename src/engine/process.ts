@@ -368,7 +368,7 @@ async function stop(engine: Engine, timeoutMs: number): Promise<void> {
   await eventStore.rest();
   await shared?.rest(timeoutMs);
   if (shared === undefined || shared.isLoader) await pipeline.drain(Math.max(0, end - performance.now()));
-  await shared?.stop((lane) => pipeline.cursor(lane));
+  await shared?.stop((lane) => pipeline.cursor(lane), end);
   await server.stop();
   chores.stop();
   closePersons(people.db);
