@@ -9,6 +9,8 @@ import { withProgress } from "./backup-common.ts";
 
 /** Interval between requests for the progress of a job. */
 const pollMs = 500;
+/** A server that does not respond for longer is given up; it continues its job. */
+const silentMsMax = 60_000;
 
 /** Options that apply to a server. */
 const serverOptions = ["--url", "--key", "--json", "--progress-lines"];
@@ -43,13 +45,20 @@ export async function runBackupJob<Result>(
   path: string,
   options: { json?: true; progressLines?: true },
 ): Promise<Result> {
-  const { getFromInstance, postToInstance } = await import("../operations/remote.ts");
+  const { getFromInstance, postToInstance, RemoteServerError } = await import("../operations/remote.ts");
   let job = (await postToInstance(server, path)) as BackupJob;
   return await withProgress(options, async (progress) => {
+    let respondedAt = performance.now();
     while (job.state === "running") {
       if (job.step !== null) progress.show(job.step, job.done, job.total);
       await Bun.sleep(pollMs);
-      job = (await getFromInstance(server, `/backups/jobs/${job.id}`)) as BackupJob;
+      try {
+        job = (await getFromInstance(server, `/backups/jobs/${job.id}`)) as BackupJob;
+        respondedAt = performance.now();
+      } catch (error) {
+        const isSilent = performance.now() - respondedAt > silentMsMax;
+        if (!(error instanceof RemoteServerError) || isSilent) throw error;
+      }
     }
     if (job.state === "failed") throw new BackupJobError(job.error ?? "The server does not say why.");
     return job.result as Result;

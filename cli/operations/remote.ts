@@ -18,7 +18,7 @@ const pageSize = 500;
 const timeoutMs = 60_000;
 
 /** `--url` does not respond, or is not a Flagkeep server. */
-class RemoteServerError extends AppError {
+export class RemoteServerError extends AppError {
   readonly code = "server_unreachable";
   override readonly hint = "Check --url, and that the server runs.";
 }

@@ -99,6 +99,33 @@ describe("backups", () => {
     expect(await rejected(["backup", "verify", "none.tar.zst", ...remote()])).toMatchObject({ code: 1 });
   });
 
+  test("a proxy that fails meanwhile does not end the command", async () => {
+    let polls = 0;
+    await using proxy = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      async fetch(request) {
+        const { pathname } = new URL(request.url);
+        if (pathname.includes("/backups/jobs/")) {
+          polls += 1;
+          if (polls === 1) return new Response("Bad gateway", { status: 502 });
+        }
+        const { method, headers } = request;
+        const response = await fetch(server.url + pathname, { method, headers });
+        const body = (await response.json()) as { state?: string };
+        // A backup of few events has ended before it is asked for.
+        return Response.json(pathname.endsWith("/backups/") ? { ...body, state: "running" } : body, response);
+      },
+    });
+    const [, url, ...others] = remote();
+    expect(url).toBe(server.url);
+    const args = ["backup", "create", "--json", "--url", proxy.url.href.replace(/\/$/, ""), ...others];
+    const { stdout, stderr, code } = await flagkeep(args);
+    expect([stderr, code]).toEqual(["", 0]);
+    expect(JSON.parse(stdout)).toMatchObject({ encrypted: false });
+    expect(polls).toBeGreaterThan(1);
+  });
+
   test("are closed to keys that are not an operator's", async () => {
     const { value } = (await json(["keys", "create", "--scope", "project:write"], local())) as {
       value: string;
