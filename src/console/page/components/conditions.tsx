@@ -14,7 +14,7 @@ import { ChoiceField } from "./choice-popover.tsx";
 import { Combobox } from "./combobox.tsx";
 import { Select } from "./fields.tsx";
 import { PropertyField } from "./name-fields.tsx";
-import { Button, focusAdded } from "./primitives.tsx";
+import { afterPress, Button, focusAdded } from "./primitives.tsx";
 import { TokenField } from "./tokens.tsx";
 
 const w = messages.flag.condition;
@@ -159,7 +159,8 @@ function ConditionLine({
     <div
       class="condition"
       onFocusOut={(event) => {
-        if (!event.currentTarget.contains(event.relatedTarget as Node | null)) setLeft(true);
+        if (!event.currentTarget.contains(event.relatedTarget as Node | null))
+          afterPress(() => setLeft(true));
       }}
     >
       <span class="joint">{isFirst ? "" : messages.flag.and}</span>

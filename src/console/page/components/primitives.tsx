@@ -84,6 +84,20 @@ export function keepFocusNear(button: HTMLElement): void {
   });
 }
 
+/**
+ * For work after a field has lost the focus: waits for the end of the click or keystroke that moved it. A message that
+ * appears earlier moves the button that is being clicked.
+ */
+export function afterPress(run: () => void): void {
+  const press = new AbortController();
+  const end = () => {
+    press.abort();
+    setTimeout(run);
+  };
+  for (const type of ["pointerup", "pointercancel", "keyup"])
+    document.addEventListener(type, end, { capture: true, signal: press.signal });
+}
+
 /** For the click of a button below a list to which it adds an item: the focus moves into the item. */
 export function focusAdded({ currentTarget }: Event, selector = "input, select"): void {
   const list = (currentTarget as HTMLElement).parentElement;
