@@ -84,18 +84,41 @@ export function keepFocusNear(button: HTMLElement): void {
   });
 }
 
+let isPressed = false;
+const pressEnds = ["pointerup", "pointercancel"];
+// Absent in tests of texts.
+const page = globalThis.document as Document | undefined;
+page?.addEventListener(
+  "pointerdown",
+  () => {
+    isPressed = true;
+  },
+  true,
+);
+for (const type of pressEnds)
+  page?.addEventListener(
+    type,
+    () => {
+      isPressed = false;
+    },
+    true,
+  );
+
 /**
- * For work after a field has lost the focus: waits for the end of the click or keystroke that moved it. A message that
- * appears earlier moves the button that is being clicked.
+ * For work after a field has lost the focus: waits for the end of the click that moved it. A message that appears earlier
+ * moves the button that is being clicked.
  */
 export function afterPress(run: () => void): void {
+  if (!isPressed) {
+    run();
+    return;
+  }
   const press = new AbortController();
   const end = () => {
     press.abort();
     setTimeout(run);
   };
-  for (const type of ["pointerup", "pointercancel", "keyup"])
-    document.addEventListener(type, end, { capture: true, signal: press.signal });
+  for (const type of pressEnds) document.addEventListener(type, end, { capture: true, signal: press.signal });
 }
 
 /** For the click of a button below a list to which it adds an item: the focus moves into the item. */
