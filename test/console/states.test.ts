@@ -213,7 +213,7 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
     const plain = await scriptless.newPage();
     await plain.goto(`${server.url}/console/flags`);
     await plain
-      .getByText("Check the connection, and that your browser runs scripts of this address.")
+      .getByText("Check the connection, and that your browser runs scripts from this address.")
       .waitFor();
     await scriptless.close();
   });
