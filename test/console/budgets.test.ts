@@ -1,7 +1,7 @@
 /**
- * How quick the page is with 10,000 flags and 100,000 events, and Overview with as many of a website. Times depend on the
- * machine and on what runs beside: they are printed, and only `make test-budgets`, which runs alone, fails when one is
- * missed five times over.
+ * Response times of the page with 10,000 flags and 100,000 events, and of Overview with as many events of a website. They
+ * depend on the machine and its load, so they are printed; only `make test-budgets`, which runs alone, fails if one exceeds
+ * five times its budget.
  */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
