@@ -122,14 +122,12 @@ export async function send(path: string, options: RequestOptions = {}): Promise<
   throw failure;
 }
 
-/** Whether other tabs may show what a request changed. Parts of a file change nothing, and sessions have a message of their own. */
-function changesObjects(
-  path: string,
-  { method = "GET", signal, file, isRead = false }: RequestOptions,
-): boolean {
-  return (
-    method !== "GET" && !isRead && signal === undefined && file === undefined && !path.startsWith(sessionPath)
-  );
+/**
+ * Whether other tabs may show what a request changed. Parts of a file change nothing, and sessions have a message of their
+ * own.
+ */
+function changesObjects(path: string, { method = "GET", signal, file, isRead }: RequestOptions): boolean {
+  return method !== "GET" && !isRead && !signal && !file && !path.startsWith(sessionPath);
 }
 
 async function readApiError(response: Response): Promise<ApiError> {

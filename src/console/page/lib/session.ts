@@ -111,25 +111,39 @@ async function requestEarly<Answer>(path: string): Promise<Answer> {
   return ((await takePrefetched(path)) as Answer | undefined) ?? (await request<Answer>(path));
 }
 
+interface ReadSession {
+  facts: SessionFacts;
+  me: Me;
+  projects: readonly ProjectShort[];
+}
+
+/** @returns undefined if no user is signed in */
+async function readSession(get: <Answer>(path: string) => Promise<Answer>): Promise<ReadSession | undefined> {
+  const { session: facts } = await get<{ session: SessionFacts | null }>(sessionPath);
+  if (facts === null) return undefined;
+  const [user, page] = await Promise.all([
+    get<Me>(mePath),
+    // A session created with a key that is limited to projects sees only those.
+    get<{ results: ProjectShort[] }>(projectsPath),
+  ]);
+  return { facts, me: user, projects: page.results };
+}
+
+function enterSession({ facts, me: user, projects: all }: ReadSession): void {
+  const named = new URLSearchParams(location.search).get("project") ?? readPreference("project");
+  projects.value = all;
+  // Another tab may have chosen another project since this one was opened.
+  if (selectedProjectId.peek() === undefined && named !== null) selectedProjectId.value = Number(named);
+  restoreUnsaved(user.uuid);
+  session.value = { state: "in", me: user, facts };
+}
+
 /** Loads the session and its projects. */
 export async function loadSession(): Promise<void> {
   try {
-    const { session: facts } = await requestEarly<{ session: SessionFacts | null }>(sessionPath);
-    if (facts === null) {
-      session.value = { state: "out" };
-      return;
-    }
-    const [who, page] = await Promise.all([
-      requestEarly<Me>(mePath),
-      // A session created with a key that is limited to projects sees only those.
-      requestEarly<{ results: ProjectShort[] }>(projectsPath),
-    ]);
-    const named = new URLSearchParams(location.search).get("project") ?? readPreference("project");
-    projects.value = page.results;
-    // Another tab may have chosen another project since this one was opened.
-    if (selectedProjectId.peek() === undefined && named !== null) selectedProjectId.value = Number(named);
-    restoreUnsaved(who.uuid);
-    session.value = { state: "in", me: who, facts };
+    const found = await readSession(requestEarly);
+    if (found) enterSession(found);
+    else session.value = { state: "out" };
   } catch (error) {
     const failure = toApiError(error);
     if (failure.isSignedOut) session.value = { state: "out" };
@@ -174,42 +188,28 @@ let follows = 0;
 export async function followSession(): Promise<void> {
   follows += 1;
   const turn = follows;
-  const found = await readFollowed(() => turn === follows);
-  if (found === undefined) return;
-  if (found === null) {
-    await signInAgain.ask();
-    return;
-  }
-  const isSame = me.peek()?.uuid === found.me.uuid;
-  if (isSame) {
-    // The same user may have signed in with a key that limits the session.
-    projects.value = found.projects;
-    session.value = { state: "in", me: found.me, facts: found.facts };
-  } else {
-    clearResourceCache();
-    await loadSession();
-  }
-  sessionExpired.peek()?.(isSame);
-}
-
-/** @returns null without a session; undefined if a later call reads it */
-async function readFollowed(isWanted: () => boolean) {
-  while (isWanted()) {
+  while (turn === follows) {
     try {
-      const { session: facts } = await request<{ session: SessionFacts | null }>(sessionPath);
-      if (facts === null) return isWanted() ? null : undefined;
-      const [user, page] = await Promise.all([
-        request<Me>(mePath),
-        request<{ results: ProjectShort[] }>(projectsPath),
-      ]);
-      return isWanted() ? { facts, me: user, projects: page.results } : undefined;
+      // Prefetched responses may be those of the former user.
+      const found = await readSession(request);
+      if (turn !== follows) return;
+      if (found) followTo(found);
+      else void signInAgain.ask();
+      return;
     } catch (error) {
       // The key of the new session may not read its user.
-      if (toApiError(error).status === 403) return void (await loadSession());
+      if (toApiError(error).status === 403) return await loadSession();
       await new Promise((resolve) => setTimeout(resolve, followAgainMs));
     }
   }
-  return undefined;
+}
+
+function followTo(found: ReadSession): void {
+  const isSame = me.peek()?.uuid === found.me.uuid;
+  if (!isSame) clearResourceCache();
+  // Also for the same user, who may have signed in with a key that limits the session.
+  enterSession(found);
+  sessionExpired.peek()?.(isSame);
 }
 
 export function chooseProject(id: number): void {
