@@ -13,8 +13,9 @@ import { type Condition, readFlags } from "../model/flags.ts";
 import { ChoiceField } from "./choice-popover.tsx";
 import { Combobox } from "./combobox.tsx";
 import { Select } from "./fields.tsx";
+import { afterPress, focusAdded } from "./focus.ts";
 import { PropertyField } from "./name-fields.tsx";
-import { afterPress, Button, focusAdded } from "./primitives.tsx";
+import { Button } from "./primitives.tsx";
 import { TokenField } from "./tokens.tsx";
 
 const w = messages.flag.condition;

@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ago, date, elsewhere } from "../lib/format.ts";
 import { messages } from "../messages/index.ts";
+import { keepFocusNear } from "./focus.ts";
 import { Icon, type IconName } from "./icons.tsx";
 
 const w = messages.frame;
@@ -68,63 +69,6 @@ export function Button(props: ButtonProps) {
       {disabledReason && <span class="unseen"> ({disabledReason})</span>}
     </button>
   );
-}
-
-/** For a button that removes itself and its item: keyboard focus moves to a neighbor. */
-export function keepFocusNear(button: HTMLElement): void {
-  const around: HTMLElement[] = [];
-  for (let ancestor = button.parentElement; ancestor; ancestor = ancestor.parentElement)
-    around.push(ancestor);
-  requestAnimationFrame(() => {
-    if (button.isConnected || document.activeElement !== document.body) return;
-    const near = around.find((element) => element.isConnected);
-    // Another page sets its own focus.
-    if (!near?.closest("section, fieldset, form")) return;
-    [...near.querySelectorAll<HTMLElement>("button, input, select")].at(-1)?.focus();
-  });
-}
-
-let isPressed = false;
-const pressEnds = ["pointerup", "pointercancel"];
-// Absent in tests of texts.
-const page = globalThis.document as Document | undefined;
-page?.addEventListener(
-  "pointerdown",
-  () => {
-    isPressed = true;
-  },
-  true,
-);
-for (const type of pressEnds)
-  page?.addEventListener(
-    type,
-    () => {
-      isPressed = false;
-    },
-    true,
-  );
-
-/**
- * For work after a field has lost the focus: waits for the end of the click that moved it. A message that appears earlier
- * moves the button that is being clicked.
- */
-export function afterPress(run: () => void): void {
-  if (!isPressed) {
-    run();
-    return;
-  }
-  const press = new AbortController();
-  const end = () => {
-    press.abort();
-    setTimeout(run);
-  };
-  for (const type of pressEnds) document.addEventListener(type, end, { capture: true, signal: press.signal });
-}
-
-/** For the click of a button below a list to which it adds an item: the focus moves into the item. */
-export function focusAdded({ currentTarget }: Event, selector = "input, select"): void {
-  const list = (currentTarget as HTMLElement).parentElement;
-  requestAnimationFrame(() => list?.previousElementSibling?.querySelector<HTMLElement>(selector)?.focus());
 }
 
 /** Takes effect immediately. Its label names what is switched; its state is on or off. */

@@ -3,8 +3,8 @@
 import { useState } from "preact/hooks";
 import { messages } from "../messages/index.ts";
 import { Combobox } from "./combobox.tsx";
+import { keepFocusNear } from "./focus.ts";
 import { Icon } from "./icons.tsx";
-import { keepFocusNear } from "./primitives.tsx";
 
 const w = messages.flag.condition;
 

@@ -2,7 +2,8 @@
 
 import { useGroupTypes } from "../../components/conditions.tsx";
 import { Area, Segments } from "../../components/fields.tsx";
-import { Button, focusAdded } from "../../components/primitives.tsx";
+import { focusAdded } from "../../components/focus.ts";
+import { Button } from "../../components/primitives.tsx";
 import { messages } from "../../messages/index.ts";
 import {
   type Draft,

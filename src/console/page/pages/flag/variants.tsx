@@ -2,7 +2,8 @@
 
 import { useState } from "preact/hooks";
 import { Area, Field, ShareField } from "../../components/fields.tsx";
-import { Button, focusAdded } from "../../components/primitives.tsx";
+import { focusAdded } from "../../components/focus.ts";
+import { Button } from "../../components/primitives.tsx";
 import { toastError } from "../../components/toast.tsx";
 import { decimal } from "../../lib/format.ts";
 import { messages } from "../../messages/index.ts";
