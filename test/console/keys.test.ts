@@ -60,7 +60,7 @@ describe.skipIf(chromiumPath === undefined)("keys", () => {
     const { page, context, errors } = await owner.open();
     await page.goto(`/console/flags/${id}`);
     const cases = [
-      ["Remove pro", () => page.getByRole("combobox", { name: "Value", exact: true })],
+      ["Remove pro", () => page.getByRole("textbox", { name: "Value", exact: true })],
       ["Remove condition", () => page.getByRole("button", { name: "Add condition" }).first()],
       ["Remove set: Condition set 2", () => page.getByRole("button", { name: "Add condition set" })],
       ["Remove variant: b", () => page.getByRole("button", { name: "Distribute evenly" })],

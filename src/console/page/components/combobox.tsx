@@ -1,4 +1,4 @@
-/** A field with suggestions in groups; any other text is allowed too. */
+/** A text field with suggestions, if it has any, in groups; any other text is allowed too. */
 
 import type { ComponentChildren } from "preact";
 import { useId, useRef, useState } from "preact/hooks";
@@ -55,6 +55,8 @@ export function Combobox({
   onKeyDown?: (event: KeyboardEvent) => void;
 }) {
   const id = useId();
+  // Without options it is a plain text field.
+  const hasList = options.length > 0 || onOpen !== undefined;
   const input = useRef<HTMLInputElement>(null);
   const [isOpen, setOpen] = useState(false);
   /** Whether text was typed since the list opened: the present value filters nothing. */
@@ -93,13 +95,15 @@ export function Combobox({
       ref={input}
       id={id}
       type="text"
-      role="combobox"
+      {...(hasList && {
+        role: "combobox",
+        "aria-expanded": isListed,
+        "aria-controls": `${id}-list`,
+        "aria-autocomplete": "list",
+        "aria-activedescendant": isListed && position >= 0 ? `${id}-${position}` : undefined,
+      })}
       autocomplete="off"
       spellcheck={false}
-      aria-expanded={isListed}
-      aria-controls={`${id}-list`}
-      aria-autocomplete="list"
-      aria-activedescendant={isListed && position >= 0 ? `${id}-${position}` : undefined}
       placeholder={placeholder}
       required={isRequired}
       aria-invalid={error ? true : undefined}
@@ -113,7 +117,7 @@ export function Combobox({
         onInput(event.currentTarget.value);
       }}
       onKeyDown={(event) => {
-        if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+        if (hasList && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
           const last = shown.length - 1;
           if (!isOpen) open();
           else if (event.key === "ArrowDown") setPosition(Math.min(position + 1, last));
