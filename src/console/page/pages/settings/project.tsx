@@ -4,15 +4,14 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Combobox, type ComboOption } from "../../components/combobox.tsx";
 import { ConfirmDialog } from "../../components/confirm.tsx";
-import { Dialog } from "../../components/dialog.tsx";
 import { Checkbox, Field, Segments, Select } from "../../components/fields.tsx";
-import { Form } from "../../components/form.tsx";
+import { Form, FormDialog } from "../../components/form.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { Content } from "../../components/states.tsx";
 import { toast, toastError } from "../../components/toast.tsx";
 import { request } from "../../lib/api.ts";
 import type { ProjectWithDetails as Project } from "../../lib/api-types.ts";
-import { useUnsavedFields } from "../../lib/form.ts";
+import { useForm, useUnsavedFields } from "../../lib/form.ts";
 import { type Resource, useResource } from "../../lib/resource.ts";
 import { useAddress } from "../../lib/router.ts";
 import {
@@ -162,7 +161,13 @@ function General({ stored, resource }: PartProps) {
   useEffect(() => {
     if (query.new === "project") setCreating(true);
   }, [query.new]);
-  const [newName, setNewName] = useState("");
+  const created = useForm({ name: "" }, async (body) => {
+    const { id } = await request<Project>("/api/organizations/@current/projects/", { method: "POST", body });
+    setCreating(false);
+    await loadSession();
+    chooseProject(id);
+    go("settings");
+  });
   const disabledReason = whyNotAdmin();
   return (
     <div class="stack">
@@ -236,28 +241,14 @@ function General({ stored, resource }: PartProps) {
         </div>
       </section>
       {isCreating && (
-        <Dialog
+        <FormDialog
           title={w.newProject}
+          form={created}
+          action={w.createProject}
           onClose={() => setCreating(false)}
-          onSubmit={() =>
-            request<Project>("/api/organizations/@current/projects/", {
-              method: "POST",
-              body: { name: newName },
-            }).then(async (created) => {
-              setCreating(false);
-              await loadSession();
-              chooseProject(created.id);
-              go("settings");
-            }, toastError)
-          }
-          actions={
-            <Button kind="main" type="submit">
-              {w.createProject}
-            </Button>
-          }
         >
-          <Field label={w.name} value={newName} onInput={setNewName} isRequired autofocus />
-        </Dialog>
+          <Field label={w.name} {...created.input("name")} isRequired autofocus />
+        </FormDialog>
       )}
       {isArchiving && (
         <ConfirmDialog
