@@ -223,7 +223,7 @@ export class ObjectWriter {
 
   private survey(item: JsonObject): string {
     const { linked_flag_key: key, targeting_flag_filters: filters, questions, appearance, ...members } = item;
-    const stored = this.stored.findById("surveys", String(item.id)) ?? this.stored.find("surveys", item);
+    const stored = this.stored.find("surveys", item);
     const found = stored === undefined ? undefined : getSurvey(this.t, this.projectId, String(stored.id));
     // An appearance that was never set stays so: a sent one gets its content types.
     const keepsAppearance = [appearance, found?.appearance ?? {}].every((item) => Bun.deepEquals(item, {}));
