@@ -3,7 +3,7 @@
 import type { Command } from "commander";
 import { AppError } from "../../src/lib/errors.ts";
 import { InvalidSettingError } from "../../src/lib/setting-types.ts";
-import type { BackupJob } from "../../src/operate/api/backups.ts";
+import type { BackupJob, Backups } from "../../src/operate/api/backups.ts";
 import { getServer, type Server } from "../operations/server.ts";
 import { withProgress } from "./backup-common.ts";
 
@@ -37,6 +37,28 @@ export function getBackupServer(command: Command, dest?: string): Server | undef
   if (local !== undefined)
     throw new InvalidSettingError(`${local} needs the data directory: on a server, its settings apply.`);
   return server;
+}
+
+/** The backups of a server's destination. */
+export async function listBackupsOnServer(server: Server): Promise<Backups> {
+  const { getFromInstance } = await import("../operations/remote.ts");
+  return (await getFromInstance(server, "/backups")) as Backups;
+}
+
+/**
+ * The name of a backup at a server's destination.
+ *
+ * @param backup the name, or the file as `backup list` prints it.
+ * @throws {InvalidSettingError} a file in another folder or bucket.
+ */
+export async function nameOnServer(server: Server, backup: string): Promise<string> {
+  const end = backup.lastIndexOf("/");
+  if (end === -1) return backup;
+  const { destination } = await listBackupsOnServer(server);
+  if (backup.slice(0, end) === destination) return backup.slice(end + 1);
+  throw new InvalidSettingError(
+    `${backup} is not at the server's destination, ${destination}. Use a name that \`flagkeep backup list\` prints.`,
+  );
 }
 
 /** Starts a backup operation on a server and waits for its end. @returns what the same command prints with `--json` there. */

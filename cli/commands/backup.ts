@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { basename, join, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
 import { Command, InvalidArgumentError } from "commander";
 import { verifyBackup } from "../../src/backup/describe.ts";
@@ -14,7 +14,6 @@ import { withBackupLock, withWorkFolder } from "../../src/backup/work-folder.ts"
 import { setNativeFolder } from "../../src/events/duckdb/native-folder.ts";
 import { NonNegativeInt, strictObject } from "../../src/lib/schema.ts";
 import { InvalidSettingError } from "../../src/lib/setting-types.ts";
-import type { Backups } from "../../src/operate/api/backups.ts";
 import { paths } from "../../src/paths.ts";
 import { withServer } from "../operations/server.ts";
 import { fileName, formatBytes, print, printJson, printTable, run } from "../output.ts";
@@ -32,7 +31,7 @@ import {
 } from "./backup-common.ts";
 import { create } from "./backup-create.ts";
 import { drill } from "./backup-drill.ts";
-import { getBackupServer, runBackupJob } from "./backup-remote.ts";
+import { getBackupServer, listBackupsOnServer, nameOnServer, runBackupJob } from "./backup-remote.ts";
 import { restore } from "./backup-restore.ts";
 
 const list = backupCommand(new Command("list"), destinationSettings, Type.Array(ListedBackup))
@@ -82,8 +81,7 @@ async function readList(
     const destination = chosenDestination(dest, command.opts());
     return { destination: destination.name, backups: await listBackups(destination) };
   }
-  const { getFromInstance } = await import("../operations/remote.ts");
-  const { destination, results } = (await getFromInstance(server, "/backups")) as Backups;
+  const { destination, results } = await listBackupsOnServer(server);
   const backups = results.map(({ name: _name, restore_command: _command, ...backup }) => backup);
   return { destination, backups };
 }
@@ -202,7 +200,7 @@ const verify = backupCommand(new Command("verify"), sourceSettings, VerifiedBack
           ? await verifyHere(backup, options)
           : await runBackupJob<VerifiedBackup>(
               server,
-              `/backups/${encodeURIComponent(basename(backup))}/verify`,
+              `/backups/${encodeURIComponent(await nameOnServer(server, backup))}/verify`,
               options,
             );
       if (options.json) return printJson(verified);

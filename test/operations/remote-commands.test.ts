@@ -1,6 +1,7 @@
 /** Commands that are not derived from an operation, in a data directory and on a server. */
 
 import { describe, expect, test } from "bun:test";
+import { basename } from "node:path";
 import { createProject } from "../../src/accounts/projects.ts";
 import { exportFlagDocument } from "../../src/operations/flag-export.ts";
 import { TestServer } from "../support/management-server.ts";
@@ -97,6 +98,14 @@ describe("backups", () => {
         code: 2,
       });
     expect(await rejected(["backup", "verify", "none.tar.zst", ...remote()])).toMatchObject({ code: 1 });
+    const [{ file }] = (await json(["backup", "list"], remote())) as [{ file: string }];
+    for (const folder of ["s3://other/x", "/elsewhere", "."]) {
+      const elsewhere = `${folder}/${basename(file)}`;
+      expect(await rejected(["backup", "verify", elsewhere, ...remote()])).toEqual({
+        stderr: `flagkeep: ${elsewhere} is not at the server's destination, ${server.dataDir}/backups. Use a name that \`flagkeep backup list\` prints.\n`,
+        code: 2,
+      });
+    }
   });
 
   test("a proxy that fails meanwhile does not end the command", async () => {
