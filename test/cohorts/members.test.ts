@@ -164,9 +164,13 @@ describe("a static cohort", () => {
     for (const [filters, detail] of [
       [
         `{"properties":{},"x":${"[".repeat(201)}${"]".repeat(201)}}`,
-        "The value is nested deeper than 200 levels.",
+        "JSON parse error - nested deeper than 200 levels",
       ],
-      ["{", "The value is not valid JSON."],
+      [
+        `{"properties":{},"x":[${"[],".repeat(100_000)}0]}`,
+        "JSON parse error - more than 100000 objects and arrays",
+      ],
+      ["{", "JSON parse error - Expected '}'"],
     ] as const)
       expect(await create(filters)).toMatchObject({ status: 400, body: { attr: "filters", detail } });
   });

@@ -36,7 +36,7 @@ test("a survey with the ID is renamed, and the other one with its former name is
   importSurveys(projects, { id: older, name: "a" });
   importSurveys(projects, { id: newer, name: "b" });
   importSurveys(projects, { id: newer, name: "a" });
-  const document = [
+  const document: JsonObject[] = [
     { id: newer, name: "b" },
     { name: "a", description: "of the older" },
   ];
@@ -52,7 +52,7 @@ test("of two with the same name the newer one is found, also after the older was
   using projects = new TwoProjects();
   importSurveys(projects, { id: older, name: "a" });
   importSurveys(projects, { id: newer, name: "b" });
-  const document = [
+  const document: JsonObject[] = [
     { id: older, name: "b" },
     { name: "b", description: "of the newer" },
   ];

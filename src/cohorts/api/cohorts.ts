@@ -9,7 +9,8 @@ import { parseFields } from "../../http/fields.ts";
 import { methodNotAllowed, notFound } from "../../http/http-error.ts";
 import type { Route } from "../../http/route.ts";
 import { ApiFailure } from "../../http/schemas.ts";
-import { AppError, InvalidFieldError } from "../../lib/errors.ts";
+import { InvalidFieldError } from "../../lib/errors.ts";
+import { parserMessage } from "../../lib/json/limits.ts";
 import type { PersonReader } from "../../persons/person-reader.ts";
 import { type CalculationDeps, calculate, calculateInBackground } from "../cohort-calculation.ts";
 import { filtersOfGroups } from "../cohort-filters.ts";
@@ -194,8 +195,8 @@ function parsedString(name: string, value: unknown): unknown {
   try {
     return parseLimitedJson(value);
   } catch (error) {
-    const problem = error instanceof AppError ? error.message : "not valid JSON";
-    throw new InvalidFieldError(name, "invalid_input", `The value is ${problem}.`);
+    // As for a body of JSON.
+    throw new InvalidFieldError(name, "invalid_input", `JSON parse error - ${parserMessage(error)}`);
   }
 }
 
