@@ -33,7 +33,7 @@ import { getMetrics, type RoledMetric } from "./roled-metrics.ts";
 import { daysUntilPlanned, getSentence } from "./sentence.ts";
 import { toSample } from "./stats/samples.ts";
 import { type Experiment, getStatus } from "./store.ts";
-import { analyzedVariants, getExcluded } from "./variants.ts";
+import { getExcluded, variantKeys } from "./variants.ts";
 
 export interface ExperimentQueries {
   /** Exposures and sums from the event store. @throws {InvalidFieldError} a metric uses an unsupported filter. */
@@ -59,7 +59,9 @@ export interface ComputeOptions {
 
 export interface Prepared {
   flag: Flag;
+  /** Those of the flag without the excluded ones. */
   variants: string[];
+  excluded: string[];
   settings: StatsSettings;
   shares: SharePeriod[];
   groupType: string | undefined;
@@ -71,10 +73,12 @@ export function prepare(deps: ComputeDeps, experiment: Experiment, { project }: 
   if (flag === undefined) throw new NotFoundError();
   const index = getGroupType({}, flag.filters);
   const types = index === null ? [] : (deps.groupTypes?.(project.id) ?? []);
-  const variants = analyzedVariants(experiment, flag.filters);
+  const excluded = getExcluded(experiment, flag.filters);
+  const variants = variantKeys(flag.filters).filter((key) => !excluded.includes(key));
   return {
     flag,
     variants,
+    excluded,
     settings: readSettings(experiment, variants),
     shares: sharePeriods(db, experiment, flag),
     groupType: index === null ? undefined : (types.find((type) => type.index === index)?.name ?? ""),
@@ -154,7 +158,7 @@ export async function computeResults(
   options: ComputeOptions,
 ): Promise<JsonObject> {
   const prepared = prepare(deps, experiment, options);
-  const { variants, settings, shares, flag } = prepared;
+  const { variants, excluded, settings, shares, flag } = prepared;
   const metrics = getMetrics(deps.metadata.db, experiment);
   const status = getStatus(experiment, flag.active);
   if (experiment.startDate === null)
@@ -191,10 +195,7 @@ export async function computeResults(
       isBlocked,
       daysLeft: daysUntilPlanned(experiment, exposures, options.now),
     }),
-    warnings: getWarnings(exposures, {
-      shares,
-      excluded: getExcluded(experiment, flag.filters),
-    }) as unknown as Json,
+    warnings: getWarnings(exposures, { shares, excluded }) as unknown as Json,
     exposures: exposuresBody(exposures, sums.exposures, variants, options),
     sample_ratio: ratioBody(exposures),
     metrics: shown.map(metricBody),

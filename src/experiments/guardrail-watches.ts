@@ -51,7 +51,9 @@ export async function findViolation(
   const project = deps.metadata.projects.find(experiment.projectId);
   if (project === undefined) return undefined;
   const { computeMetric } = await loadStatistics();
-  const result = await computeMetric(deps, experiment, metric, { project, now, refresh: "blocking", limits });
+  // Excluded variants are still served.
+  const watched = { ...experiment, excludedVariants: [] };
+  const result = await computeMetric(deps, watched, metric, { project, now, refresh: "blocking", limits });
   const row = result.variant_results.find(
     ({ guardrail }) => isJsonObject(guardrail) && guardrail.violated === true,
   );

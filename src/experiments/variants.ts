@@ -25,14 +25,5 @@ export function getExcluded(
   return excluded.length + 1 < variants.length ? excluded : [];
 }
 
-/** The variants of an experiment's flag that its results contain. */
-export function analyzedVariants(
-  experiment: Pick<Experiment, "excludedVariants" | "statsConfig">,
-  filters: JsonObject,
-): string[] {
-  const excluded = getExcluded(experiment, filters);
-  return variantKeys(filters).filter((key) => !excluded.includes(key));
-}
-
 export const variantKeys = (filters: JsonObject): string[] =>
   getVariants(filters).map((variant) => String(variant.key));

@@ -2,7 +2,7 @@
 
 import { expect, test } from "bun:test";
 import { activity } from "../../src/accounts/schema.ts";
-import type { ExperimentSums } from "../../src/events/insights/experiment.ts";
+import type { ExperimentRequest, ExperimentSums } from "../../src/events/insights/experiment.ts";
 import { RollbackMonitor } from "../../src/experiments/rollback-monitor.ts";
 import { findFlag } from "../../src/flags/store/flag.ts";
 import { experimentOperations } from "../../src/operations/experiments.ts";
@@ -17,16 +17,16 @@ const start = new Date("2026-11-01T10:00:00Z");
 const after = (minutes: number) => new Date(start.getTime() + minutes * 60_000);
 
 /** A server with a running experiment; `conversions` are those of 20,000 persons of the variant. */
-function prepare(guardrail: object) {
+function prepare(guardrail: object, others: object = {}) {
   const server = new TestServer();
   const world = { conversions: 3_300, persons: 20_000, revision: 0, hasEvents: true };
-  const sums = (): ExperimentSums => ({
+  const sums = ({ variants }: ExperimentRequest): ExperimentSums => ({
     exposures: [],
     metrics: [
-      [
-        { variant: "control", n: world.persons, y: world.persons / 5, yy: world.persons / 5 },
-        { variant: "test", n: world.persons, y: world.conversions, yy: world.conversions },
-      ],
+      variants.map((variant) => {
+        const y = variant === "test" ? world.conversions : world.persons / 5;
+        return { variant, n: world.persons, y, yy: y };
+      }),
     ],
   });
   const project = server.metadata.projects.find(1)!;
@@ -38,14 +38,20 @@ function prepare(guardrail: object) {
     guardrail,
     series: [{ kind: "EventsNode", event: "order paid" }],
   };
-  const created = run(named("experiments.create"), context, { name: "Checkout", metrics: [metric] }) as {
+  const created = run(named("experiments.create"), context, {
+    name: "Checkout",
+    metrics: [metric],
+    ...others,
+  }) as {
     id: number;
     feature_flag: { id: number };
   };
   run(named("experiments.launch"), context, { id: created.id });
   const monitor = new RollbackMonitor({
     ...server.deps,
-    experiments: { experimentSums: async () => ({ sums: sums(), computedAt: 0, isCached: false }) },
+    experiments: {
+      experimentSums: async (_, request) => ({ sums: sums(request), computedAt: 0, isCached: false }),
+    },
     insights: { run: async () => ({ results: null, computedAt: 0, isCached: false }) },
     revision: async () => String(world.hasEvents ? ++world.revision : world.revision),
     change: async (work) => work(),
@@ -82,6 +88,21 @@ test("two violated checks in a row switch the flag off, with the figures in the 
   for (const minutes of [40, 50, 60]) await monitor.check(after(minutes));
   expect(flag()).toMatchObject({ active: true });
   for (const minutes of [10, 20]) await monitor.check(after(30 + 24 * 60 + minutes));
+  expect(flag()).toMatchObject({ active: false, performedRollback: true });
+});
+
+test("an excluded variant is still served, so a violation in it switches the flag off", async () => {
+  const variants = ["control", "test", "new"].map((key) => ({
+    key,
+    rollout_percentage: key === "new" ? 34 : 33,
+  }));
+  const guardrail = { tolerance: 0.05, action: "rollback" };
+  const { server, monitor, flag } = prepare(guardrail, {
+    parameters: { feature_flag_variants: variants },
+    excluded_variants: ["test"],
+  });
+  using _ = server;
+  for (const minutes of [10, 20]) await monitor.check(after(minutes));
   expect(flag()).toMatchObject({ active: false, performedRollback: true });
 });
 
