@@ -156,11 +156,11 @@ function derivedOptions(member: string, schema: TSchema, form: CommandOption | u
     const option = new Option(form.flags, description);
     return [form.choices === undefined ? option : option.choices(form.choices)];
   }
-  if (schema.type === "boolean")
+  if (present.type === "boolean")
     return [new Option(`--${name}`, description), new Option(`--no-${name}`, `opposite of --${name}`)];
-  const option = new Option(`--${name} <${schema.type === "integer" ? "number" : "value"}>`, description);
-  if (Array.isArray(schema.enum)) return [option.choices(schema.enum.map(String))];
-  if (schema.type === "integer") return [option.argParser(wholeNumber)];
+  const option = new Option(`--${name} <${present.type === "integer" ? "number" : "value"}>`, description);
+  if (Array.isArray(present.enum)) return [option.choices(present.enum.map(String))];
+  if (present.type === "integer") return [option.argParser(wholeNumber)];
   if (present.type === "array") return [option.argParser(collect((value: string) => value))];
   return [option];
 }

@@ -48,23 +48,28 @@ const createNewExperiment = operation({
       "experiments create -f experiment.yaml",
     ],
     arguments: [{ name: "name", description: "display name", member: "name" }],
-    options: jsonOptions(
-      [
-        "parameters",
-        "metrics",
-        "metrics_secondary",
-        "saved_metrics_ids",
-        "exposure_criteria",
-        "stats_config",
-        "running_time_calculation",
-        "feature_flag",
-      ],
-      {
-        // `--metrics` is a setting.
-        metrics: "primary-metrics",
-        metrics_secondary: "secondary-metrics",
-      },
-    ),
+    options: {
+      start_date: { description: "launch the experiment, at this time" },
+      end_date: { description: "end of the experiment" },
+      holdout_id: { description: "holdout id" },
+      ...jsonOptions(
+        [
+          "parameters",
+          "metrics",
+          "metrics_secondary",
+          "saved_metrics_ids",
+          "exposure_criteria",
+          "stats_config",
+          "running_time_calculation",
+          "feature_flag",
+        ],
+        {
+          // `--metrics` is a setting.
+          metrics: "primary-metrics",
+          metrics_secondary: "secondary-metrics",
+        },
+      ),
+    },
     hasCreator: true,
     hasFile: true,
     done: (experiment: ExperimentRecord) =>

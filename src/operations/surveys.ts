@@ -121,13 +121,13 @@ const editable = {
   schedule: optional(nullable(enumeration(schedules, { default: "once" }))),
   conditions: optional(nullable(record({ description: "Where and when the survey is shown." }))),
   appearance: optional(nullable(record())),
-  linked_flag_id: optional(nullable(int({ description: "Shown to persons with this flag." }))),
+  linked_flag_id: optional(nullable(int({ description: "Id of a flag that persons must have." }))),
   targeting_flag_filters: optional(
     nullable(record({ description: "Filters of the flag that targets persons." })),
   ),
   remove_targeting_flag: optional(nullable(bool())),
   start_date: optional(nullable(dateTime({ description: "Launches the survey." }))),
-  end_date: optional(nullable(dateTime({ description: "Stops the survey; null resumes it." }))),
+  end_date: optional(nullable(dateTime({ description: "Stops the survey." }))),
   archived: optional(bool()),
   enable_partial_responses: optional(nullable(bool())),
   responses_limit: optional(

@@ -95,7 +95,8 @@ const MetricOrder = list(string({ max: nameMax }), {
 });
 const ExcludedVariants = list(string({ max: nameMax }), {
   maxItems: variantsMax,
-  description: "Variants that are served, but left out of results; never the baseline. Guardrails that roll back check them.",
+  description:
+    "Variants that are served, but left out of results; never the baseline. Guardrails that roll back check them.",
 });
 
 const descriptionMax = 3_000;
