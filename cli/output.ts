@@ -49,11 +49,6 @@ export function systemErrorMessage(error: unknown): string | undefined {
   return found.advice === undefined ? sentence : `${sentence} ${found.advice}`;
 }
 
-/** Help of the option that selects a project. */
-export const projectHelp = "project id; optional if there is one";
-/** Help of the option that selects an organization. */
-export const organizationHelp = "organization id; optional if there is one";
-
 /** Exit status on success. */
 export const exitDone = 0;
 /** Exit status on failure. */

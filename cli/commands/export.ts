@@ -16,7 +16,8 @@ import { InvalidFieldError } from "../../src/lib/errors.ts";
 import { isRepresentable, parseInstant } from "../../src/lib/timestamp.ts";
 import type { ServerConnection } from "../connection.ts";
 import { engineSessionSettings, openEngineSession, waitForIngestion } from "../engine-session.ts";
-import { fileName, positiveInteger, printJson, projectHelp, run, withJson } from "../output.ts";
+import { projectOption } from "../options.ts";
+import { fileName, printJson, run, withJson } from "../output.ts";
 import { TerminalBar } from "../progress.ts";
 import { withSettings } from "../settings.ts";
 import { withProject } from "../stores.ts";
@@ -39,7 +40,7 @@ function command(subject: Subject): Command {
   const exportCommand = withSettings(new Command(subject), engineSessionSettings)
     .description(`Export the ${subject} of a project to a file or standard output.`)
     .argument("[out]", "output file; - or none: standard output", fileName, standardOutput)
-    .option("--project <id>", projectHelp, positiveInteger)
+    .addOption(projectOption)
     .addOption(
       new Option("--format <format>", "output format; default: by the file extension, else ndjson").choices(
         exportFormats,

@@ -13,14 +13,15 @@ import type { Caller } from "../../src/operations/operation.ts";
 import { confirmHelp, withCaller } from "../operations/command.ts";
 import { FlagStores } from "../operations/flag-stores.ts";
 import { type CallOptions, withServer } from "../operations/server.ts";
-import { positiveInteger, projectHelp, withJson } from "../output.ts";
+import { projectOption } from "../options.ts";
+import { withJson } from "../output.ts";
 import { withSettings } from "../settings.ts";
 
 export type CommonOptions = CallOptions;
 
 /** Adds the options that all these commands have. */
 const withProjectAndJson = (command: Command, shape: TSchema): Command =>
-  withJson(withSettings(command, ["data-dir"]), shape).option("--project <id>", projectHelp, positiveInteger);
+  withJson(withSettings(command, ["data-dir"]), shape).addOption(projectOption);
 
 /** For commands that are operations: they work on a server too. */
 export function withFlagOptions(command: Command, shape: TSchema): Command {

@@ -17,17 +17,8 @@ import { countCohortMembers } from "../../src/persons/cohort-members.ts";
 import { changeTime } from "../cluster-stores.ts";
 import { confirmHelp } from "../operations/command.ts";
 import { type CallOptions, getServer, withServer } from "../operations/server.ts";
-import {
-  describeJson,
-  exitFailed,
-  fileName,
-  positiveInteger,
-  print,
-  printJson,
-  projectHelp,
-  run,
-  withJson,
-} from "../output.ts";
+import { projectOption } from "../options.ts";
+import { describeJson, exitFailed, fileName, print, printJson, run, withJson } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { creatingAuthor, creatorHelp, withProject } from "../stores.ts";
 import { omittedLine, turnedOffLine, withFlags } from "./flags-common.ts";
@@ -47,7 +38,7 @@ export const exportFlags = withSettings(new Command("export"), ["data-dir"])
   .description(
     "Export a project's flags and cohorts, experiments, early access features and surveys to one YAML or JSON file.",
   )
-  .option("--project <id>", projectHelp, positiveInteger)
+  .addOption(projectOption)
   .option("-o, --output <file>", "output file; default: standard output", fileName)
   .option("--force", "overwrite an existing file")
   .option("--json", "write JSON instead of YAML; implied by a .json file name")
@@ -142,7 +133,7 @@ export const importFlags = withJson(
     "Import flags, cohorts, experiments, early access features and surveys from a file, matched by key or name.",
   )
   .argument("<file>", "file from `flags export` or another product; - for standard input", fileName)
-  .option("--project <id>", projectHelp, positiveInteger)
+  .addOption(projectOption)
   .option("--environment <name>", "environment to import, if the file has several")
   .option("--dry-run", "print what would change, change nothing")
   .option("--confirm", confirmHelp)

@@ -18,13 +18,13 @@ import { paths } from "../../src/paths.ts";
 import { type ServerConnection, ServerUnreachableError } from "../connection.ts";
 import { engineSessionSettings, openEngineSession } from "../engine-session.ts";
 import { confirmHelp } from "../operations/command.ts";
+import { projectOption } from "../options.ts";
 import {
   exitFailed,
   fileName,
   positiveInteger,
   print,
   printJson,
-  projectHelp,
   run,
   wholeNumber,
   withJson,
@@ -104,7 +104,7 @@ export const importEvents = withJson(
 )
   .description("Import events, persons and groups from files or a PostHog server, in order.")
   .argument("<file>", "file, folder, - for standard input, or https:// URL of a PostHog server", fileName)
-  .option("--project <id>", projectHelp, positiveInteger)
+  .addOption(projectOption)
   .addOption(new Option("--format <format>", "file format").choices(importFormats).default("auto"))
   .option(
     "--map <field=source>",

@@ -10,7 +10,8 @@ import type { DeletePerson } from "../../src/serve/person-deletion.ts";
 import { engineSessionSettings, openEngineSession } from "../engine-session.ts";
 import { operationCommand, withCaller } from "../operations/command.ts";
 import { type CallOptions, getServer, withServer } from "../operations/server.ts";
-import { positiveInteger, print, printJson, projectHelp, run, withJson } from "../output.ts";
+import { projectOption } from "../options.ts";
+import { print, printJson, run, withJson } from "../output.ts";
 import { configFromOptions, withSettings } from "../settings.ts";
 import { assertInitialized, withProject } from "../stores.ts";
 
@@ -27,7 +28,7 @@ type PersonRecord = Static<typeof PersonBody>;
 const get = withJson(withSettings(new Command("get"), ["data-dir"]), PersonBody)
   .description("Show a person: distinct ids, properties, creation time.")
   .argument("<person>", "person uuid or distinct id")
-  .option("--project <id>", projectHelp, positiveInteger)
+  .addOption(projectOption)
   .addHelpText("after", "\nExample:\n  flagkeep persons get kim@example.com")
   .action(
     run((name: string, options: CallOptions) =>
@@ -46,7 +47,7 @@ const get = withJson(withSettings(new Command("get"), ["data-dir"]), PersonBody)
 const remove = withJson(withSettings(new Command("delete"), engineSessionSettings), Deletion)
   .description("Delete a person with properties, distinct ids and cohort memberships; events are kept.")
   .argument("<person>", "person uuid or distinct id")
-  .option("--project <id>", projectHelp, positiveInteger)
+  .addOption(projectOption)
   .addHelpText(
     "after",
     "\nDeletion is permanent and survives a rebuild. A later event creates a new person for\n" +

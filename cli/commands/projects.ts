@@ -23,17 +23,8 @@ import { changeTime } from "../cluster-stores.ts";
 import { withCaller } from "../operations/command.ts";
 import { LocalStores } from "../operations/local-stores.ts";
 import { type CallOptions, getServer, withServer } from "../operations/server.ts";
-import {
-  organizationHelp,
-  parseDuration,
-  positiveInteger,
-  print,
-  printJson,
-  printTable,
-  projectHelp,
-  run,
-  withJson,
-} from "../output.ts";
+import { organizationOption, projectHelp } from "../options.ts";
+import { parseDuration, positiveInteger, print, printJson, printTable, run, withJson } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { osUserAuthor, resolveProject, resolveProjects, withMetadata } from "../stores.ts";
 
@@ -166,7 +157,7 @@ const create = withJson(
   .description("Create a project with new keys.")
   .argument("<name>", "display name")
   .option("--timezone <name>", "IANA time zone", "UTC")
-  .option("--organization <id>", organizationHelp)
+  .addOption(organizationOption)
   .addHelpText(
     "after",
     '\nExamples:\n  flagkeep projects create Shop\n  flagkeep projects create "Web shop" --timezone Europe/Berlin --json',

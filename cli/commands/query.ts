@@ -8,16 +8,8 @@ import { chartLines } from "../charts.ts";
 import { engineSessionSettings } from "../engine-session.ts";
 import { withQueries } from "../operations/queries.ts";
 import { type CallOptions, withServer } from "../operations/server.ts";
-import {
-  fileName,
-  positiveInteger,
-  print,
-  printJson,
-  printTable,
-  projectHelp,
-  run,
-  withJson,
-} from "../output.ts";
+import { projectOption } from "../options.ts";
+import { fileName, positiveInteger, print, printJson, printTable, run, withJson } from "../output.ts";
 import { withSettings } from "../settings.ts";
 
 interface QueryOptions extends CallOptions {
@@ -34,7 +26,7 @@ export const query = withJson(
 )
   .description("Run a SELECT over the views events, persons and groups of a project.")
   .argument("<sql>", "one SELECT statement in DuckDB SQL")
-  .option("--project <id>", projectHelp, positiveInteger)
+  .addOption(projectOption)
   .addOption(
     new Option("--format <format>", "output format")
       .choices(["table", "json", "csv", "parquet"])

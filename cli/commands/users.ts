@@ -15,7 +15,8 @@ import { listAllUsers } from "../../src/operations/users.ts";
 import { changeTime } from "../cluster-stores.ts";
 import { assertConsole, consoleSettings, getConsoleUrl } from "../console-link.ts";
 import { operationCommand } from "../operations/command.ts";
-import { organizationHelp, print, printJson, run, withJson } from "../output.ts";
+import { organizationOption } from "../options.ts";
+import { print, printJson, run, withJson } from "../output.ts";
 import { configFromOptions, withSettings } from "../settings.ts";
 import { osUserAuthor, resolveOrganization, withMetadata } from "../stores.ts";
 
@@ -54,7 +55,7 @@ const create = withJson(withSettings(new Command("create"), ["data-dir"]), NewUs
   )
   .argument("<email>", "e-mail address")
   .addOption(new Option("--level <level>", "organization level").choices(levels).default("member"))
-  .option("--organization <id>", organizationHelp)
+  .addOption(organizationOption)
   .addHelpText("after", "\nExample:\n  flagkeep users create ann@example.com --level admin --json")
   .action(
     run((email: string, options: Options & { level: LevelName; organization?: string }) =>
@@ -98,7 +99,7 @@ const level = withJson(
   .description("Set a user's organization level: member, admin or owner. The last owner cannot be changed.")
   .argument("<email>", "e-mail address")
   .addArgument(new Argument("<level>", "organization level").choices(levels))
-  .option("--organization <id>", organizationHelp)
+  .addOption(organizationOption)
   .addHelpText("after", "\nExample:\n  flagkeep users level ann@example.com admin")
   .action(
     run((email: string, wanted: LevelName, options: Options & { organization?: string }) =>

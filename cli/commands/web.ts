@@ -6,7 +6,8 @@ import { nullable, strictObject } from "../../src/lib/schema.ts";
 import { engineSessionSettings } from "../engine-session.ts";
 import { type Queries, withQueries } from "../operations/queries.ts";
 import { type CallOptions, withServer } from "../operations/server.ts";
-import { positiveInteger, print, printJson, printTable, projectHelp, run, withJson } from "../output.ts";
+import { projectOption } from "../options.ts";
+import { positiveInteger, print, printJson, printTable, run, withJson } from "../output.ts";
 import { withSettings } from "../settings.ts";
 
 /** Lists by their names in `--by`: title, and `breakdownBy` of the query. */
@@ -72,7 +73,7 @@ const comparisons: Record<"previous" | "year", JsonObject> = {
 
 export const web = withJson(withSettings(new Command("web"), engineSessionSettings), WebReport)
   .description("Show web analytics: visitors, visits, page views, sources, pages and goals.")
-  .option("--project <id>", projectHelp, positiveInteger)
+  .addOption(projectOption)
   .addOption(
     new Option(
       "--range <range>",

@@ -11,7 +11,8 @@ import { paths } from "../../src/paths.ts";
 import { findByArgument, operationGroup, withCaller } from "../operations/command.ts";
 import { LocalStores } from "../operations/local-stores.ts";
 import { type CallOptions, withServer } from "../operations/server.ts";
-import { positiveInteger, print, printJson, projectHelp, run, withJson } from "../output.ts";
+import { projectOption } from "../options.ts";
+import { print, printJson, run, withJson } from "../output.ts";
 import { getDataDir, getSetting, withSettings } from "../settings.ts";
 
 /** Dependencies of webhook operations. */
@@ -35,7 +36,7 @@ function switchCommand(name: "enable" | "disable", description: string): Command
   const command = withJson(withSettings(new Command(name), ["data-dir"]), updateOneWebhook.output!)
     .description(description)
     .argument("<id>", "webhook id")
-    .option("--project <id>", projectHelp, positiveInteger);
+    .addOption(projectOption);
   withServer(command);
   return command.addHelpText("after", `\nExample:\n  flagkeep webhooks ${name} 1`).action(
     run(async (argument: string, options: CallOptions) => {

@@ -13,15 +13,14 @@ import {
   otherMembers,
   pathMembers,
 } from "../../src/operations/operation.ts";
+import { organizationOption, projectOption } from "../options.ts";
 import {
   collect,
   fileName,
-  organizationHelp,
   positiveInteger,
   print,
   printJson,
   printTable,
-  projectHelp,
   run,
   wholeNumber,
   withJson,
@@ -78,8 +77,8 @@ export function operationCommand(operation: Operation, open?: OpenStores): Comma
       assertComplete(operation, fromFile, command);
     });
   }
-  if (operation.on === "organization") command.option("--organization <id>", organizationHelp);
-  if (operation.on === "project") command.option("--project <id>", projectHelp, positiveInteger);
+  if (operation.on === "organization") command.addOption(organizationOption);
+  if (operation.on === "project") command.addOption(projectOption);
   if (form.hasCreator) command.option("--user <email>", creatorHelp);
   if (form.hasConfirm) command.option("--confirm", confirmHelp);
   if (form.hasActingUser) command.option("--user <email>", actingUserHelp);
