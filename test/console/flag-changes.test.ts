@@ -171,7 +171,7 @@ describe.skipIf(chromiumPath === undefined)("changes of flags", () => {
       if (request.url().includes("/feature_flags/reach/")) counted.push(request.postData() ?? "");
     });
     await page.getByRole("button", { name: "Add condition", exact: true }).click();
-    const property = page.getByRole("combobox", { name: "Property", exact: true });
+    const property = page.getByRole("textbox", { name: "Property", exact: true });
     await property.focus();
     // What is still being written is not called wrong.
     expect(await page.getByText("The property is missing.").count()).toBe(0);
