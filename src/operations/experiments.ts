@@ -42,7 +42,7 @@ const createNewExperiment = operation({
   http: { method: "POST", path: "/experiments", status: 201, answer: "The new experiment." },
   cli: {
     name: "experiments create",
-    description: "Create an experiment as a draft.",
+    description: "Create an experiment, as a draft unless it has a start date.",
     examples: [
       "experiments create 'One-click payment' --feature-flag-key one-click-pay",
       "experiments create -f experiment.yaml",
@@ -72,8 +72,8 @@ const createNewExperiment = operation({
     },
     hasCreator: true,
     hasFile: true,
-    done: (experiment: ExperimentRecord) =>
-      `Experiment ${experiment.name} (${experiment.id}) created with the flag ${experiment.feature_flag_key}; launch it with: flagkeep experiments launch ${experiment.id}`,
+    done: ({ name, id, feature_flag_key: key, status }: ExperimentRecord) =>
+      `Experiment ${name} (${id}) created with the flag ${key}; ${status === "draft" ? `launch it with: flagkeep experiments launch ${id}` : `it is ${status}.`}`,
   },
   input: NewExperimentInput,
   inputExample: { name: "One-click payment", feature_flag_key: "one-click-pay" },

@@ -271,7 +271,7 @@ export const createNewSurvey = operation({
   http: { method: "POST", path: "/surveys", status: 201, answer: "The new survey." },
   cli: {
     name: "surveys create",
-    description: "Create a survey as a draft.",
+    description: "Create a survey, as a draft unless it has a start date.",
     examples: [
       `surveys create Satisfaction --type popover --questions '[{"type":"open","question":"What is missing?"}]'`,
       "surveys create -f survey.yaml",
@@ -280,8 +280,8 @@ export const createNewSurvey = operation({
     options: jsonOptions(["questions", "conditions", "appearance", "targeting_flag_filters", "translations"]),
     hasCreator: true,
     hasFile: true,
-    done: (survey: SurveyRecord) =>
-      `Survey ${survey.name} created; launch it with: flagkeep surveys start ${survey.id}`,
+    done: ({ name, id, status }: SurveyRecord) =>
+      `Survey ${name} created; ${status === "draft" ? `launch it with: flagkeep surveys start ${id}` : `it is ${status}.`}`,
   },
   input: object({
     id: optional(

@@ -425,3 +425,24 @@ test("commands do the same in the data directory and on a server", async () => {
   const shipped = await flagkeep(["experiments", "ship", String(created.id), "nope", ...remote]);
   expect(shipped.stderr).toContain('has no variant "nope"');
 });
+
+test("commands that create with a start date say what runs, instead of how to launch it", async () => {
+  const env = { FLAGKEEP_DATA_DIR: server.dataDir };
+  const dates = ["--start-date", "2026-01-05T08:00:00Z"];
+  const experiment = ["experiments", "create", "Dated", "--feature-flag-key", "dated"];
+  expect((await flagkeep([...experiment, ...dates], env)).stdout).toMatch(
+    /^Experiment Dated \(\d+\) created with the flag dated; it is running\.\n$/,
+  );
+  const survey = [
+    "surveys",
+    "create",
+    "Dated",
+    "--type",
+    "api",
+    "--questions",
+    '[{"type":"open","question":"?"}]',
+  ];
+  expect((await flagkeep([...survey, "--enable-partial-responses", ...dates], env)).stdout).toBe(
+    "Survey Dated created; it is running.\n",
+  );
+});
