@@ -1,8 +1,8 @@
 /** Several nodes on one PostgreSQL: acknowledged events are stored once, whichever process dies or hangs. */
 
 import { expect } from "bun:test";
-import { TestCluster, testWithCluster } from "../support/cluster.ts";
-import { ClusterLoad, expectAllOnce, stopMerges } from "../support/cluster-load.ts";
+import { TestCluster, takeoverMs, testWithCluster } from "../support/cluster.ts";
+import { ClusterLoad, crashClickHouse, expectAllOnce, stopMerges } from "../support/cluster-load.ts";
 import { mulberry32 } from "../support/crash-load.ts";
 import { until } from "../support/server.ts";
 
@@ -15,42 +15,38 @@ const loading =
   process.env.FLAGKEEP_TEST_CLUSTER_LOADING ??
   (layout === "rows" && seed % 4 === 1 ? "partitions" : "single");
 const args = ["--cluster-persons", layout, "--cluster-loading", loading];
-/** A successor waits for the lease and for the deadline of the last insert, and a full machine is slow to start it. */
-const takeoverMs = 120_000;
 
-/** The loader's place in one of the lanes. */
-interface Place {
+/** The loader's position in one of the lanes. */
+interface Position {
   started: number | null;
   loaded: number;
   applied: number;
 }
 
-async function places(cluster: TestCluster): Promise<Place[]> {
+async function positions(cluster: TestCluster): Promise<Position[]> {
   if (loading === "partitions")
-    return await cluster.ask<Place>(`
+    return await cluster.ask<Position>(`
       SELECT CASE WHEN max(applied) > min(loaded) THEN max(applied)::float8 END AS started, min(loaded)::float8 AS loaded,
         max(applied)::float8 AS applied
       FROM (SELECT 1 AS lane, applied_realtime AS applied, loaded_realtime AS loaded FROM flagkeep.partition
-        UNION ALL SELECT 0, applied_historical, loaded_historical FROM flagkeep.partition) AS place
+        UNION ALL SELECT 0, applied_historical, loaded_historical FROM flagkeep.partition) AS position
       GROUP BY lane ORDER BY lane`);
-  return await cluster.askPeople<Place>(`
-    SELECT load.begun_seq AS started, load.seq AS loaded, coalesce(place.seq, 0) AS applied
-    FROM outside_load AS load LEFT JOIN lane_cursor AS place USING (lane)`);
+  return await cluster.askPeople<Position>(`
+    SELECT load.begun_seq AS started, load.seq AS loaded, coalesce(lane_cursor.seq, 0) AS applied
+    FROM outside_load AS load LEFT JOIN lane_cursor USING (lane)`);
 }
 
 async function killLeader(cluster: TestCluster): Promise<void> {
-  const number = await cluster.leader();
-  await cluster.killWithEngine(number);
-  await cluster.startNode(number);
+  await cluster.restart(await cluster.leader());
 }
 
 /** What goes wrong in a round, in turn. */
 const faults: Record<string, (cluster: TestCluster, load: ClusterLoad) => Promise<void>> = {
-  "the leader dies when its batch and the persons are noted": async (cluster) => {
+  "the leader dies when its batch and the persons are recorded": async (cluster) => {
     await until(
       async () =>
-        (await places(cluster)).some(({ started, applied }) => started !== null && applied >= started),
-      "a batch is begun",
+        (await positions(cluster)).some(({ started, applied }) => started !== null && applied >= started),
+      "a batch is started",
     );
     await killLeader(cluster);
   },
@@ -73,12 +69,12 @@ const faults: Record<string, (cluster: TestCluster, load: ClusterLoad) => Promis
     await killLeader(cluster);
     await cluster.clickhouse.release();
   },
-  "the leader dies when a batch is noted as loaded": async (cluster) => {
-    const before = await places(cluster);
+  "the leader dies when a batch is recorded as loaded": async (cluster) => {
+    const before = await positions(cluster);
     await until(
       async () =>
-        (await places(cluster)).some(
-          // With partitions, the next batch may be recorded as begun in the same transaction.
+        (await positions(cluster)).some(
+          // With partitions, the next batch may be recorded as started in the same transaction.
           ({ loaded, started }, lane) =>
             (started === null || loading === "partitions") && loaded > (before[lane]?.loaded ?? 0),
         ),
@@ -96,17 +92,11 @@ const faults: Record<string, (cluster: TestCluster, load: ClusterLoad) => Promis
     await cluster.postgres.restart();
     await load.further(500);
   },
-  "ClickHouse dies after an insert": async (cluster) => {
-    await cluster.clickhouse.breakNext("die-after-insert");
-    await until(() => !cluster.clickhouse.isRunning, "the server has died");
-    await cluster.clickhouse.restart();
-    await stopMerges(cluster);
-  },
-  "a front that does not lead dies": async (cluster) => {
+  "ClickHouse dies after an insert": crashClickHouse,
+  "a node that does not lead dies": async (cluster) => {
     const leader = await cluster.leader();
     const other = [...cluster.running.keys()].find((number) => number !== leader)!;
-    await cluster.killWithEngine(other);
-    await cluster.startNode(other);
+    await cluster.restart(other);
   },
   "the leader's engine alone hangs": async (cluster, load) => {
     const hung = cluster.running.get(await cluster.leader())!;
@@ -118,19 +108,14 @@ const faults: Record<string, (cluster: TestCluster, load: ClusterLoad) => Promis
       return now!.epoch > before!.epoch;
     }, "another one loads events");
     await load.further(200);
-    // Its front may have ended it meanwhile.
+    // Its server may have ended it meanwhile.
     if ((await hung.enginePids()).includes(pid!)) process.kill(pid!, "SIGCONT");
   },
   "the leader hangs, another one takes over, and it wakes up": async (cluster, load) => {
-    const number = await cluster.leader();
-    const hung = cluster.running.get(number)!;
-    const pids = [hung.process.pid, ...(await hung.enginePids())];
-    cluster.running.delete(number);
-    for (const pid of pids) process.kill(pid, "SIGSTOP");
+    const resume = await cluster.suspend(await cluster.leader());
     await cluster.leader();
     await load.further(200);
-    for (const pid of pids) process.kill(pid, "SIGCONT");
-    cluster.running.set(number, hung);
+    resume();
   },
 };
 
@@ -170,7 +155,7 @@ test(
 );
 
 /**
- * A leader is taken for dead while its insert is on its way.
+ * A leader is considered dead while its insert is on its way.
  * @param without the guards that are missing @returns how many of a hundred events are stored in the end
  */
 async function storedByZombie(without: { isUnnamed?: boolean; isUndated?: boolean }): Promise<number> {
@@ -190,9 +175,7 @@ async function storedByZombie(without: { isUnnamed?: boolean; isUndated?: boolea
   await clickhouse.holdInsert("before", without);
   expect((await other!.batch(batch)).status).toBe(200);
   await until(async () => (await clickhouse.inserts()).isHolding, "an insert is held");
-  const pids = [hung.process.pid, ...(await hung.enginePids())];
-  for (const pid of pids) process.kill(pid, "SIGSTOP");
-  cluster.running.delete(number);
+  const resume = await cluster.suspend(number);
   await cluster.leader();
   await cluster.everythingIsLoaded();
   expect(await stored()).toBe(100);
@@ -201,9 +184,8 @@ async function storedByZombie(without: { isUnnamed?: boolean; isUndated?: boolea
   await until(async () => {
     const { inserted, refused: rejected } = await clickhouse.inserts();
     return inserted + rejected > before.inserted + before.refused;
-  }, "the late insert is done or refused");
-  for (const pid of pids) process.kill(pid, "SIGCONT");
-  cluster.running.set(number, hung);
+  }, "the late insert is done or rejected");
+  resume();
   expect((await hung.capture({ event: "later", distinct_id: "person-1" })).status).toBe(200);
   await cluster.everythingIsLoaded();
   expect(await cluster.leader()).not.toBe(number);

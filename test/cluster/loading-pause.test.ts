@@ -21,15 +21,7 @@ if (canRunCluster) {
 }
 
 async function cluster(...args: string[]): Promise<Record<string, unknown>> {
-  const { stdout, stderr, code } = await flagkeep([
-    "cluster",
-    ...args,
-    "--postgres-url",
-    testCluster.postgresUrl,
-    "--json",
-  ]);
-  expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
-  return JSON.parse(stdout);
+  return JSON.parse(await testCluster.command(...args, "--json"));
 }
 
 const capture = async (event: string) =>
@@ -56,13 +48,13 @@ test("status names the nodes, the one that loads, and what waits", async () => {
   const state = await until(async () => {
     const found = (await cluster("status")) as unknown as State;
     return JSON.stringify(found.nodes.map(({ name }) => name.split(" ")[1]).sort()) === urls && found;
-  }, "both nodes have told their addresses");
+  }, "both nodes have reported their addresses");
   expect(state.nodes.filter((node) => node.loads_events).length).toBe(1);
   expect(state.loading_paused_until).toBeNull();
   expect(state.lanes).toMatchObject([{ lane: "realtime" }, { lane: "historical" }]);
-  const shown = await flagkeep(["cluster", "status", "--postgres-url", testCluster.postgresUrl]);
+  const shown = await testCluster.command("status");
   // Numbers have gaps: the last one is not a count of events.
-  expect(shown.stdout).toMatch(/^LANE +LAST NUMBER +WAITING +BYTES$/m);
+  expect(shown).toMatch(/^LANE +LAST NUMBER +WAITING +BYTES$/m);
 }, 60_000);
 
 test("while loading is paused, events are accepted and wait, and the operator is notified", async () => {

@@ -1,9 +1,9 @@
 /** Random faults while several nodes load partitions of the projects: acknowledged events are stored once and counted. */
 
-import { TestCluster, testWithCluster } from "../support/cluster.ts";
-import { ClusterLoad, expectAllOnce, stopMerges } from "../support/cluster-load.ts";
+import { TestCluster, takeoverMs, testWithCluster } from "../support/cluster.ts";
+import { ClusterLoad, crashClickHouse, expectAllOnce, stopMerges } from "../support/cluster-load.ts";
 import { mulberry32 } from "../support/crash-load.ts";
-import { flagkeep, type ServerProcess, until } from "../support/server.ts";
+import { type ServerProcess, until } from "../support/server.ts";
 
 const test = testWithCluster("faults of several loading nodes");
 const rounds = Number(process.env.FLAGKEEP_TEST_PARTITION_ROUNDS ?? 4);
@@ -13,8 +13,6 @@ const random = mulberry32(seed);
 const args = ["--cluster-persons", "rows", "--cluster-loading", "partitions"];
 const nodeCount = 3;
 const projects = 6;
-/** A successor waits for the lease and for the deadline of the last insert, and a full machine is slow to start it. */
-const takeoverMs = 120_000;
 /** Longer than a lease, with some probability. */
 const suspendedMsMax = 9_000;
 const stallsMax = 6;
@@ -58,49 +56,27 @@ async function allAreHeld(cluster: TestCluster): Promise<void> {
   );
 }
 
-async function restart(cluster: TestCluster, number: number): Promise<void> {
-  await cluster.killWithEngine(number);
-  await cluster.startNode(number);
-}
-
-/** Suspends a node and its engine, which is not one of the running ones until it resumes. */
-async function suspend(cluster: TestCluster, number: number): Promise<() => void> {
-  const node = cluster.running.get(number)!;
-  const pids = [node.process.pid, ...(await node.enginePids())];
-  cluster.running.delete(number);
-  for (const pid of pids) process.kill(pid, "SIGSTOP");
-  return () => {
-    for (const pid of pids) process.kill(pid, "SIGCONT");
-    cluster.running.set(number, node);
-  };
-}
-
 /** Waits until an insert is held before or after it is done. @returns the number of its node */
-async function holdInsert(testCluster: TestCluster, moment: "before" | "after"): Promise<number> {
-  const { clickhouse } = testCluster;
+async function holdInsert(cluster: TestCluster, moment: "before" | "after"): Promise<number> {
+  const { clickhouse } = cluster;
   await clickhouse.holdInsert(moment);
   return await until(async () => {
     const { isHolding, heldName } = await clickhouse.inserts();
     if (!isHolding || heldName === null) return undefined;
     // Names of inserts contain the engine's id.
-    const [row] = await testCluster.ask<{ url: string }>(
+    const [row] = await cluster.ask<{ url: string }>(
       `SELECT split_part(f.name, ' ', 2) AS url FROM flagkeep.loader l JOIN flagkeep.front f ON f.id = l.node
       WHERE position(l.id::text IN '${heldName}') > 0`,
     );
-    return [...testCluster.running].find(([, { url }]) => url === row?.url)?.[0];
+    return [...cluster.running].find(([, { url }]) => url === row?.url)?.[0];
   }, "an insert is held");
 }
 
-async function cluster(testCluster: TestCluster, ...words: string[]): Promise<void> {
-  const { code, stderr } = await flagkeep(["cluster", ...words, "--postgres-url", testCluster.postgresUrl]);
-  if (code !== 0) throw new Error(stderr);
-}
-
 /** Waits until a node wants a partition of another one. */
-async function untilWanted(testCluster: TestCluster): Promise<void> {
+async function untilWanted(cluster: TestCluster): Promise<void> {
   await until(
     async () => {
-      const rows = await testCluster.ask("SELECT 1 FROM flagkeep.partition WHERE wanted IS NOT NULL LIMIT 1");
+      const rows = await cluster.ask("SELECT 1 FROM flagkeep.partition WHERE wanted IS NOT NULL LIMIT 1");
       return rows.length > 0;
     },
     "partitions move",
@@ -109,18 +85,18 @@ async function untilWanted(testCluster: TestCluster): Promise<void> {
 }
 
 /** Stops a node in order and starts it, so that it requests partitions. */
-async function rejoin(testCluster: TestCluster): Promise<ServerProcess> {
-  const number = oneOf([...testCluster.running.keys()]);
-  const node = testCluster.running.get(number)!;
-  testCluster.running.delete(number);
+async function rejoin(cluster: TestCluster): Promise<ServerProcess> {
+  const number = oneOf([...cluster.running.keys()]);
+  const node = cluster.running.get(number)!;
+  cluster.running.delete(number);
   await node.stop();
-  await allAreHeld(testCluster);
-  return await testCluster.startNode(number);
+  await allAreHeld(cluster);
+  return await cluster.startNode(number);
 }
 
 const faults: Record<string, (cluster: TestCluster, load: ClusterLoad) => Promise<void>> = {
   "a loader dies with an open batch": async (cluster) => {
-    await restart(cluster, await findLoader(cluster));
+    await cluster.restart(await findLoader(cluster));
   },
   "a loader dies before its insert, which arrives after the takeover": async (cluster, load) => {
     const number = await holdInsert(cluster, "before");
@@ -131,18 +107,18 @@ const faults: Record<string, (cluster: TestCluster, load: ClusterLoad) => Promis
     await cluster.startNode(number);
   },
   "a loader dies when its insert is done": async (cluster) => {
-    await restart(cluster, await holdInsert(cluster, "after"));
+    await cluster.restart(await holdInsert(cluster, "after"));
     await cluster.clickhouse.release();
   },
   "a loader is suspended during its insert, which arrives after the takeover": async (cluster, load) => {
-    const resume = await suspend(cluster, await holdInsert(cluster, oneOf(["before", "after"])));
+    const resume = await cluster.suspend(await holdInsert(cluster, oneOf(["before", "after"])));
     await allAreHeld(cluster);
     await cluster.clickhouse.release();
     await load.further(200);
     resume();
   },
   "a node is suspended for a random time": async (cluster) => {
-    const resume = await suspend(cluster, oneOf([...cluster.running.keys()]));
+    const resume = await cluster.suspend(oneOf([...cluster.running.keys()]));
     await Bun.sleep(random() * suspendedMsMax);
     resume();
   },
@@ -181,12 +157,7 @@ const faults: Record<string, (cluster: TestCluster, load: ClusterLoad) => Promis
     cluster.postgres.wake();
     await load.further(200);
   },
-  "ClickHouse dies after an insert": async (cluster) => {
-    await cluster.clickhouse.breakNext("die-after-insert");
-    await until(() => !cluster.clickhouse.isRunning, "the server has died");
-    await cluster.clickhouse.restart();
-    await stopMerges(cluster);
-  },
+  "ClickHouse dies after an insert": crashClickHouse,
   "ClickHouse stalls, rejects inserts or cuts connections": async (cluster, load) => {
     const kind = oneOf([
       "stall-before-insert",
@@ -207,12 +178,12 @@ const faults: Record<string, (cluster: TestCluster, load: ClusterLoad) => Promis
   "a node dies while partitions move": async (cluster) => {
     await rejoin(cluster);
     await untilWanted(cluster);
-    await restart(cluster, oneOf([...cluster.running.keys()]));
+    await cluster.restart(oneOf([...cluster.running.keys()]));
   },
-  "loading is paused and resumed": async (testCluster, load) => {
-    await cluster(testCluster, "pause-loading", "--for", "10m");
+  "loading is paused and resumed": async (cluster, load) => {
+    await cluster.command("pause-loading", "--for", "10m");
     await load.further(200);
-    await cluster(testCluster, "resume");
+    await cluster.command("resume");
   },
   "all nodes die": async (cluster) => {
     const numbers = [...cluster.running.keys()];
@@ -222,15 +193,15 @@ const faults: Record<string, (cluster: TestCluster, load: ClusterLoad) => Promis
 };
 
 /** What tells where events are stuck. */
-async function describeState(testCluster: TestCluster): Promise<string> {
+async function describeState(cluster: TestCluster): Promise<string> {
   const statements = [
     "SELECT lane, first_seq::text, entries FROM flagkeep.journal ORDER BY lane, first_seq LIMIT 3",
     "SELECT * FROM flagkeep.partition WHERE id <= 6 OR holder IS NULL OR wanted IS NOT NULL ORDER BY id LIMIT 10",
     "SELECT *, clock_timestamp() AS now FROM flagkeep.loader",
   ];
-  const rows = await Promise.all(statements.map((statement) => testCluster.ask(statement).catch(String)));
-  const nodes = testCluster.nodes.map(({ url, logs }) => ({ url, logs: logs.slice(-loggedLinesMax) }));
-  return JSON.stringify({ rows, nodes, inserts: await testCluster.clickhouse.inserts().catch(String) });
+  const rows = await Promise.all(statements.map((statement) => cluster.ask(statement).catch(String)));
+  const nodes = cluster.nodes.map(({ url, logs }) => ({ url, logs: logs.slice(-loggedLinesMax) }));
+  return JSON.stringify({ rows, nodes, inserts: await cluster.clickhouse.inserts().catch(String) });
 }
 
 /** All faults in random order, again and again. */

@@ -5,7 +5,7 @@ import type { Sent } from "../kill-test/checker.ts";
 import { canRunCluster, TestCluster, testWithCluster } from "../support/cluster.ts";
 import { ClusterLoad, expectAllOnce, stopMerges } from "../support/cluster-load.ts";
 import { mulberry32 } from "../support/crash-load.ts";
-import { flagkeep, until } from "../support/server.ts";
+import { until } from "../support/server.ts";
 
 const test = testWithCluster("loading by several nodes");
 const projects = 6;
@@ -80,8 +80,7 @@ test("two nodes hold half of the partitions each, and both load", async () => {
 
 test("cluster status shows the node of each partition, and no pending entries", async () => {
   await cluster.everythingIsLoaded();
-  const { stdout } = await flagkeep(["cluster", "status", "--postgres-url", cluster.postgresUrl, "--json"]);
-  const state = JSON.parse(stdout) as {
+  const state = JSON.parse(await cluster.command("status", "--json")) as {
     nodes: { name: string; loads_events: boolean }[];
     partitions: { partition: number; node: string }[];
   };
@@ -91,8 +90,7 @@ test("cluster status shows the node of each partition, and no pending entries", 
     new Set(state.nodes.map(({ name }) => name)),
   );
   expect(state.partitions[7]).toMatchObject({ waiting_realtime: 0, waiting_historical: 0, open_batch: null });
-  const shown = await flagkeep(["cluster", "status", "--postgres-url", cluster.postgresUrl]);
-  expect(shown.stdout).toMatch(/^32 +\S+ \S+ +\d s +0 +0 +0$/m);
+  expect(await cluster.command("status")).toMatch(/^32 +\S+ \S+ +\d s +0 +0 +0$/m);
   for (const node of cluster.nodes) {
     const metrics = async () => await (await fetch(`${node.url}/metrics`)).text();
     await until(
@@ -106,8 +104,7 @@ test("cluster status shows the node of each partition, and no pending entries", 
 }, 60_000);
 
 test("no engine loads while loading is paused", async () => {
-  const pause = ["cluster", "pause-loading", "--for", "10m", "--postgres-url", cluster.postgresUrl];
-  expect((await flagkeep(pause)).stderr).toBe("");
+  await cluster.command("pause-loading", "--for", "10m");
   expect(await getShares()).toEqual([]);
   const send = (token: string) =>
     cluster.nodes[0]!.post("/capture/", { api_key: token, event: "paused", distinct_id: "kim" });
@@ -115,7 +112,7 @@ test("no engine loads while loading is paused", async () => {
   const count = async () =>
     (await cluster.clickhouse.run("SELECT count() FROM flagkeep.events WHERE event = 'paused'"))[0]![0];
   expect(await count()).toBe(0);
-  await flagkeep(["cluster", "resume", "--postgres-url", cluster.postgresUrl]);
+  await cluster.command("resume");
   await cluster.everythingIsLoaded();
   expect(await count()).toBe(projects);
   await sharesBecome([32, 32], 30_000);
@@ -176,14 +173,10 @@ test("a suspended engine loses its partitions, and commits nothing when it resum
   const load = startLoad();
   await load.further(200);
   const leader = await cluster.leader();
-  const [number, node] = [...cluster.running].find(([each]) => each !== leader)!;
-  const pids = [node.process.pid, ...(await node.enginePids())];
-  cluster.running.delete(number);
-  for (const pid of pids) process.kill(pid, "SIGSTOP");
+  const resume = await cluster.suspend([...cluster.running.keys()].find((number) => number !== leader)!);
   await sharesBecome([64], 12_000);
   await load.further(300);
-  cluster.running.set(number, node);
-  for (const pid of pids) process.kill(pid, "SIGCONT");
+  resume();
   await sharesBecome([32, 32], 30_000);
   await load.further(200);
   await expectNothingLost(load);

@@ -77,8 +77,7 @@ test("a node that is new answers for persons without copying them", async () => 
   });
   const status = JSON.parse((await flagkeep(["status", "--json", "--data-dir", other.dataDir])).stdout);
   expect(status.shared.person_cache).toMatchObject({ entries: 2, bytes_max: 64 << 20, hits: 1, misses: 2 });
-  const { stdout: shown } = await flagkeep(["cluster", "status", "--postgres-url", cluster.postgresUrl]);
-  expect(shown).toContain("Persons     in PostgreSQL only");
+  expect(await cluster.command("status")).toContain("Persons     in PostgreSQL only");
   const explain = (dataDir: string, env = {}) =>
     flagkeep(["flags", "explain", "pros", "--distinct-id", "many-1", "--json", "--data-dir", dataDir], env);
   for (const dataDir of [other.dataDir, join(temporaryFolder(), "none")]) {

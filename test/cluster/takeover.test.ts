@@ -6,13 +6,7 @@ import { flagkeep, type ServerProcess, until } from "../support/server.ts";
 
 const test = testWithCluster("takeovers");
 
-async function cluster(testCluster: TestCluster, ...args: string[]): Promise<void> {
-  const { stderr, code } = await flagkeep(["cluster", ...args, "--postgres-url", testCluster.postgresUrl]);
-  expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
-}
-
-const pauseLoading = async (testCluster: TestCluster) =>
-  await cluster(testCluster, "pause-loading", "--for", "10m");
+const pauseLoading = (cluster: TestCluster) => cluster.command("pause-loading", "--for", "10m");
 
 /** As after the promotion of a standby that was not synchronous: PostgreSQL would assign these numbers again. */
 async function advanceClickHouse(cluster: TestCluster): Promise<void> {
@@ -90,15 +84,15 @@ test("a pause of loading starts when the current load is stored", async () => {
 }, 120_000);
 
 test("a pause of loading begins although the loading node is dead, and no other one runs", async () => {
-  await using testCluster = await TestCluster.start(1);
-  await testCluster.leader();
-  await testCluster.killWithEngine(0);
+  await using cluster = await TestCluster.start(1);
+  await cluster.leader();
+  await cluster.killWithEngine(0);
   const startedAt = performance.now();
-  await pauseLoading(testCluster);
+  await pauseLoading(cluster);
   // No insert of that node can be stored any more.
   expect(performance.now() - startedAt).toBeGreaterThan(4_000);
-  expect(await testCluster.ask("SELECT holder FROM flagkeep.lease")).toEqual([{ holder: null }]);
-  await cluster(testCluster, "resume");
-  await testCluster.startNode(0);
-  await testCluster.leader();
+  expect(await cluster.ask("SELECT holder FROM flagkeep.lease")).toEqual([{ holder: null }]);
+  await cluster.command("resume");
+  await cluster.startNode(0);
+  await cluster.leader();
 }, 120_000);

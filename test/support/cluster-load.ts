@@ -147,6 +147,15 @@ export async function stopMerges({ clickhouse }: TestCluster): Promise<void> {
   );
 }
 
+/** ClickHouse dies after its next insert and is started again. */
+export async function crashClickHouse(cluster: TestCluster): Promise<void> {
+  const { clickhouse } = cluster;
+  await clickhouse.breakNext("die-after-insert");
+  await until(() => !clickhouse.isRunning, "the server has died");
+  await clickhouse.restart();
+  await stopMerges(cluster);
+}
+
 /** Every node's queries count what is stored, in all projects together. */
 async function expectQueriesCount({ nodes }: TestCluster, stored: number): Promise<void> {
   const answer = await nodes[0]!.api("/api/projects/?limit=100");

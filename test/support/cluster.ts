@@ -19,6 +19,9 @@ export const testWithCluster = (what: string): typeof test =>
 
 const database = "flagkeep";
 
+/** A successor waits for the lease and for the deadline of the last insert, and a full machine is slow to start it. */
+export const takeoverMs = 120_000;
+
 /** What the nodes share, and those that run. */
 export class TestCluster implements AsyncDisposable {
   /** Keys for all of them; whole once the first one runs. */
@@ -155,6 +158,32 @@ export class TestCluster implements AsyncDisposable {
     this.running.delete(number);
     for (const pid of [...(await node.enginePids()), node.process.pid]) process.kill(pid, "SIGKILL");
     await node.process.exited;
+  }
+
+  /** Kills a node with its engine and starts it again. */
+  async restart(number: number): Promise<void> {
+    await this.killWithEngine(number);
+    await this.startNode(number);
+  }
+
+  /** Suspends a node and its engine; until it resumes, it is not one of the running ones. @returns resumes it */
+  async suspend(number: number): Promise<() => void> {
+    const node = this.running.get(number)!;
+    const pids = [node.process.pid, ...(await node.enginePids())];
+    this.running.delete(number);
+    for (const pid of pids) process.kill(pid, "SIGSTOP");
+    return () => {
+      for (const pid of pids) process.kill(pid, "SIGCONT");
+      this.running.set(number, node);
+    };
+  }
+
+  /** Runs `flagkeep cluster`. @returns its output @throws if it fails or warns */
+  async command(...words: string[]): Promise<string> {
+    const args = ["cluster", ...words, "--postgres-url", this.postgresUrl];
+    const { stdout, stderr, code } = await flagkeep(args);
+    if (code !== 0 || stderr !== "") throw new Error(`cluster ${words.join(" ")}: ${code} ${stderr}`);
+    return stdout;
   }
 
   /** Kills the primary and promotes the standby, which gets one itself in the place of the dead one. */
