@@ -107,7 +107,8 @@ export async function recordConversion(
 export interface NodeState {
   persons: PersonsLayout;
   conversion: Conversion | undefined;
-  isMigrating: boolean;
+  /** Of an unfinished migration of a data directory. */
+  migrationId: string | undefined;
   /** The data directory that the data was migrated back to, and when. */
   returnedTo: string | undefined;
 }
@@ -122,7 +123,7 @@ export async function readNodeState(sql: Sql | Transaction): Promise<NodeState> 
   return {
     persons: row!.persons,
     conversion: conversion === undefined ? undefined : JSON.parse(conversion),
-    isMigrating: records[migrationName] !== undefined,
+    migrationId: records[migrationName],
     returnedTo: records[returnedName],
   };
 }

@@ -37,25 +37,17 @@ const compareMs = 3_600_000;
  * @throws {ClusterMigrationError}
  */
 export async function startMigration(postgres: Postgres, id: string): Promise<void> {
-  const started = await pendingMigration(postgres);
-  if (started === id) return;
+  const { migrationId } = await postgres.run((sql) => readNodeState(sql));
+  if (migrationId === id) return;
   const [found] = await postgres.run(
     (sql) => sql`SELECT coalesce(sum(revision), 0)::int AS rows FROM flagkeep.store`,
   );
-  if (started !== undefined || found!.rows > 0)
+  if (migrationId !== undefined || found!.rows > 0)
     throw new ClusterMigrationError(
       "The schema `flagkeep` in PostgreSQL contains the data of another Flagkeep.",
       "Use an empty database, or drop the schema.",
     );
   await postgres.run((sql) => sql`INSERT INTO flagkeep.secret VALUES (${migrationName}, ${id})`);
-}
-
-/** @returns the ID of the unfinished migration */
-async function pendingMigration(postgres: Postgres): Promise<string | undefined> {
-  const [row] = await postgres.run(
-    (sql) => sql`SELECT value FROM flagkeep.secret WHERE name = ${migrationName}`,
-  );
-  return row?.value;
 }
 
 /**

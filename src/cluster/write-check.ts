@@ -1,4 +1,4 @@
-/** What every change of the shared stores by a node requires. */
+/** What a node requires to start and to change the shared stores. */
 
 import type { Sql } from "postgres";
 import type { Transaction } from "./connection.ts";
@@ -18,8 +18,11 @@ export async function lockStores(t: Transaction): Promise<void> {
 }
 
 /**
- * Every change of the shared stores checks it in its transaction, except upgrades of the schema and compaction, because a
- * suspended process continues after a conversion or migration. @param persons the layout that the process was started with; default: any
+ * Nodes check it at their start, at each heartbeat and, because a suspended process continues after a conversion or
+ * migration, in the transaction of each change. Exempt are upgrades of the schema, and what preserves the contents:
+ * compaction, positions of readers and the deletion of loaded blocks. Statements of the journal and of leases check
+ * `stopRecords` themselves.
+ * @param persons the layout that the process was started with; default: any
  * @throws {ConversionPendingError} @throws {PersonsConvertedError}
  * @throws {ClusterMigrationError} the data was migrated back to a data directory, or a migration is in progress
  */
@@ -35,9 +38,15 @@ export async function assertNodeMayWrite(sql: Sql | Transaction, persons?: Perso
 }
 
 /** @throws {ConversionPendingError} @throws {ClusterMigrationError} a migration is in progress or was interrupted */
-export function assertNothingPending({ conversion, isMigrating }: NodeState): void {
+export function assertNothingPending(state: NodeState): void {
+  const { conversion } = state;
   if (conversion !== undefined) throw new ConversionPendingError(conversion.to);
-  if (isMigrating)
+  assertNotMigrating(state);
+}
+
+/** @throws {ClusterMigrationError} a migration is in progress or was interrupted */
+export function assertNotMigrating({ migrationId }: NodeState): void {
+  if (migrationId !== undefined)
     throw new ClusterMigrationError(
       "The migration of a data directory to PostgreSQL has not finished.",
       "Wait for it, or run `flagkeep migrate-to-cluster` with that data directory again; it continues where it was.",

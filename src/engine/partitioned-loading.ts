@@ -190,9 +190,11 @@ export class PartitionedLoading {
     const acquire = () => acquirePartitions(postgres, lease, acquired);
     const positions = acquired.length === 0 ? [] : await postgres.untilDone(acquire, this.isWanted);
     // The last renewal of the engines that held them was sent before.
-    if (positions.length > 0) this.fence.previousEnd = performance.now() + leaseMs + lateInsertMs;
-    // PostgreSQL may have been restored to an earlier state since the last holders loaded them.
-    if (positions.length > 0) await this.callbacks.assertNotAhead(this.isWanted);
+    if (positions.length > 0) {
+      this.fence.previousEnd = performance.now() + leaseMs + lateInsertMs;
+      // PostgreSQL may have been restored to an earlier state since the last holders loaded them.
+      await this.callbacks.assertNotAhead(this.isWanted);
+    }
     if (this.isStopped) return;
     progress.change(released, positions);
     // What the engines before have committed.

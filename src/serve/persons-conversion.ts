@@ -22,7 +22,7 @@ import { deleteSqlite } from "../cluster/replica-file.ts";
 import { isReplica } from "../cluster/replica-marker.ts";
 import { migratePostgres } from "../cluster/schema.ts";
 import { StoreReplica } from "../cluster/store-replica.ts";
-import { assertNothingPending, lockStores } from "../cluster/write-check.ts";
+import { assertNotMigrating, lockStores } from "../cluster/write-check.ts";
 import { AppError } from "../lib/errors.ts";
 import type { PostgresAddress } from "../lib/store-urls.ts";
 import { acquireStoresLock } from "../lock.ts";
@@ -77,11 +77,12 @@ export async function convertPersons(address: PostgresAddress, options: Conversi
   const postgres = new Postgres(address, { connections, name: "conversion" });
   try {
     await migratePostgres(postgres);
-    const { conversion: pending, ...others } = await postgres.run((sql) => readNodeState(sql));
-    assertNothingPending({ ...others, conversion: undefined });
+    const state = await postgres.run((sql) => readNodeState(sql));
+    assertNotMigrating(state);
+    const { conversion: pending, persons: layout } = state;
     await postgres.run((sql) => assertNodesStopped(sql));
     if (pending !== undefined && pending.to !== to) throw new ConversionPendingError(pending.to);
-    const { persons: layout, loading } = await readLayout(postgres);
+    const { loading } = await readLayout(postgres);
     if (loading === "partitions" && to !== "rows") throw new PartitionsNeedRowsError();
     if (layout === to && pending === undefined) {
       // A conversion was interrupted here and finished elsewhere.
