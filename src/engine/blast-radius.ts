@@ -133,7 +133,7 @@ class Counts {
  */
 function boundSql(bounds: readonly number[]): string {
   if (bounds.length === 0) return "0";
-  const cases = bounds.map((bound, index) => `WHEN place <= ${bound} THEN ${index}`);
+  const cases = bounds.map((bound, index) => `WHEN position <= ${bound} THEN ${index}`);
   return `CASE ${cases.join(" ")} ELSE ${bounds.length} END`;
 }
 
@@ -163,7 +163,7 @@ async function countByProperties(
     bounds.length === 0 ? "0" : dialect.hashPosition(`${dialect.text(`${flagKey}.`)} || main_distinct_id`);
   const portions = store.portions(
     `SELECT count(*), ${columns.join(", ")}
-     FROM (SELECT properties, main_distinct_id, ${memberIndex} AS place FROM ${dialect.persons(projectId)} AS p) AS placed GROUP BY ALL`,
+     FROM (SELECT properties, main_distinct_id, ${memberIndex} AS position FROM ${dialect.persons(projectId)} AS p) AS s GROUP BY ALL`,
   );
   for await (const rows of portions) {
     for (const [count, within, ...values] of rows) {

@@ -37,7 +37,7 @@ async function walkSorted(
   const steps = Array.from({ length: count }, (_, step) => `is_${step}::INTEGER * ${2 ** step}`).join(" + ");
   // Ties are ordered by `Walk`: with two sort keys less, DuckDB takes half the time.
   const result = await connection.stream(
-    `SELECT ${order === "who" ? "0::UBIGINT" : order} AS place, who, moment::DOUBLE, (${steps})::INTEGER,
+    `SELECT ${order === "who" ? "0::UBIGINT" : order} AS position, who, moment::DOUBLE, (${steps})::INTEGER,
        seq::DOUBLE + lane::INTEGER * ${historicalFrom}${hasValues ? ", value" : ""}
      FROM (${found}) ORDER BY ${order}, moment`,
   );

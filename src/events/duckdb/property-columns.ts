@@ -170,7 +170,7 @@ async function fill(
   // Parses the JSON of an event once for all its columns.
   await connection.run(
     `UPDATE events SET ${values.join(", ")}
-     FROM (SELECT e.rowid AS place, ${texts} AS texts FROM events e WHERE ${rows("e")}) f
-     WHERE events.rowid = f.place AND ${rows("events")}`,
+     FROM (SELECT e.rowid AS row_id, ${texts} AS texts FROM events e WHERE ${rows("e")}) f
+     WHERE events.rowid = f.row_id AND ${rows("events")}`,
   );
 }

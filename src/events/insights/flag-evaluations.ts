@@ -50,10 +50,10 @@ export async function countFlagCalls(
        WHERE flag IN (${keys.map(dialect.text).join(", ") || "NULL"})
        GROUP BY ALL
      ), ranked AS (
-       SELECT flag, value, row_number() OVER (PARTITION BY flag ORDER BY sum(amount) DESC, value) AS place
+       SELECT flag, value, row_number() OVER (PARTITION BY flag ORDER BY sum(amount) DESC, value) AS rank
        FROM counted GROUP BY flag, value
      )
-     SELECT c.flag AS flag, CASE WHEN r.place <= ${valuesMax} THEN c.value ELSE '${otherValues}' END AS shown, c.day AS day,
+     SELECT c.flag AS flag, CASE WHEN r.rank <= ${valuesMax} THEN c.value ELSE '${otherValues}' END AS shown, c.day AS day,
        sum(c.amount)::DOUBLE AS calls
      FROM counted c JOIN ranked r ON r.flag = c.flag AND r.value = c.value
      GROUP BY ALL ORDER BY ALL`,

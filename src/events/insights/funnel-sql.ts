@@ -57,10 +57,10 @@ export function shownValues({ dialect, order, breakdownMax }: Funnel): string {
        SELECT who, ${dialect.valueAtLeast("value", arrival(dialect))} AS value FROM found ${order === "unordered" ? "" : "WHERE is_0"} GROUP BY who
      ),
      ranked AS (
-       SELECT value, row_number() OVER (ORDER BY count(*) DESC, value) AS place FROM begun GROUP BY value
+       SELECT value, row_number() OVER (ORDER BY count(*) DESC, value) AS rank FROM begun GROUP BY value
      ),
      shown AS (
-       SELECT b.who AS who, CASE WHEN r.place <= ${breakdownMax} THEN b.value ELSE ${dialect.text(otherValues)} END AS value
+       SELECT b.who AS who, CASE WHEN r.rank <= ${breakdownMax} THEN b.value ELSE ${dialect.text(otherValues)} END AS value
        FROM begun b JOIN ranked r ON r.value IS NOT DISTINCT FROM b.value
      )`;
 }
@@ -79,7 +79,7 @@ export const stepsReached: Record<Order, (funnel: Funnel) => string> = {
        funnel.steps,
        (index) =>
          `SELECT ${index} AS step, who,
-            ${funnel.dialect.valueAtLeast(`moment_${index} - moment_${Math.max(0, index - 1)}`, "place")} AS took
+            ${funnel.dialect.valueAtLeast(`moment_${index} - moment_${Math.max(0, index - 1)}`, "position")} AS took
           FROM rows WHERE got_${index} GROUP BY who`,
      )})`,
   unordered: (funnel) => `${completed(funnel)},
@@ -137,8 +137,8 @@ function layer(dialect: SqlDialect, step: number, windowMicros: number): string 
 /** SQL for `rows`: for each first-step event, whether the directly following events match the next steps. */
 function strictPaths({ steps, windowMicros }: Funnel): string {
   const behind = steps.slice(1).map((_, index) => index + 1);
-  return `placed AS (
-       SELECT who, bucket, moment AS moment_0, is_0 AS got_0, row_number() OVER one AS place
+  return `numbered AS (
+       SELECT who, bucket, moment AS moment_0, is_0 AS got_0, row_number() OVER one AS position
          ${behind.map((n) => `, lead(moment, ${n}) OVER one AS moment_${n}, lead(is_${n}, ${n}) OVER one AS next_${n}`).join("")}
        FROM found WINDOW one AS (PARTITION BY who ORDER BY moment, lane, seq)
      ),
@@ -149,7 +149,7 @@ function strictPaths({ steps, windowMicros }: Funnel): string {
            return `, coalesce(${all.join(" AND ")} AND moment_${n} - moment_0 <= ${windowMicros}, false) AS got_${n}`;
          })
          .join("")}
-       FROM placed WHERE got_0
+       FROM numbered WHERE got_0
      )`;
 }
 
@@ -208,18 +208,18 @@ export const startsReached: Record<Order, (funnel: Funnel) => string> = {
 /** SQL for `way_0`, `way_1`, …: each start continues with the first event of the next step. */
 function orderedPaths({ dialect, steps, windowMicros }: Funnel): string {
   return `
-     placed ${dialect.asMaterialized} (
-       SELECT *, row_number() OVER (PARTITION BY who ORDER BY moment, lane, seq) AS place FROM found
+     numbered ${dialect.asMaterialized} (
+       SELECT *, row_number() OVER (PARTITION BY who ORDER BY moment, lane, seq) AS position FROM found
      ),
-     way_0 AS (SELECT who, bucket, moment AS began, moment, place, place AS start FROM placed WHERE is_0)
+     way_0 AS (SELECT who, bucket, moment AS began, moment, position, position AS start FROM numbered WHERE is_0)
      ${steps
        .slice(1)
        .map(
          (_, index) => `,
      way_${index + 1} AS (
-       SELECT w.who AS who, w.bucket AS bucket, w.began AS began, n.moment AS moment, n.place AS place, w.start AS start
+       SELECT w.who AS who, w.bucket AS bucket, w.began AS began, n.moment AS moment, n.position AS position, w.start AS start
        FROM way_${index} w
-       ASOF JOIN (SELECT who, place, moment FROM placed WHERE is_${index + 1}) n ON n.who = w.who AND n.place > w.place
+       ASOF JOIN (SELECT who, position, moment FROM numbered WHERE is_${index + 1}) n ON n.who = w.who AND n.position > w.position
        WHERE n.moment - w.began <= ${windowMicros}
      )`,
        )
@@ -235,7 +235,7 @@ export const reuseCount: Record<Order, (funnel: Funnel) => string> = {
      )`,
   strict: (funnel) => `${strictPaths(funnel)},
      taken AS (
-       SELECT who, ${funnel.dialect.valueAtLeast(`moment_${funnel.to} - moment_${funnel.from}`, "place")} AS took
+       SELECT who, ${funnel.dialect.valueAtLeast(`moment_${funnel.to} - moment_${funnel.from}`, "position")} AS took
        FROM rows WHERE got_${funnel.to} GROUP BY who
      )`,
   unordered: (funnel) => `${completed(funnel)},

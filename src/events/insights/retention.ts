@@ -53,15 +53,15 @@ export async function computeRetention(
      begun AS (
        ${
          isFirstTime
-           ? `SELECT who, min(${periodIndex}) AS place FROM found WHERE is_target GROUP BY who`
-           : `SELECT DISTINCT who, ${periodIndex} AS place FROM found WHERE is_target`
+           ? `SELECT who, min(${periodIndex}) AS bucket FROM found WHERE is_target GROUP BY who`
+           : `SELECT DISTINCT who, ${periodIndex} AS bucket FROM found WHERE is_target`
        }
      ),
-     returned AS (SELECT DISTINCT who, ${periodIndex} AS place FROM found WHERE is_returning)
-     SELECT b.place AS place, 0 AS later, count(*)::DOUBLE AS count FROM begun b WHERE b.place BETWEEN 0 AND ${buckets.length - 1} GROUP BY ALL
+     returned AS (SELECT DISTINCT who, ${periodIndex} AS bucket FROM found WHERE is_returning)
+     SELECT b.bucket AS bucket, 0 AS later, count(*)::DOUBLE AS count FROM begun b WHERE b.bucket BETWEEN 0 AND ${buckets.length - 1} GROUP BY ALL
      UNION ALL
-     SELECT b.place AS place, r.place - b.place AS later, count(*)::DOUBLE AS count FROM begun b JOIN returned r ON r.who = b.who AND r.place > b.place
-     WHERE b.place BETWEEN 0 AND ${buckets.length - 1} AND r.place <= ${buckets.length - 1} GROUP BY ALL`,
+     SELECT b.bucket AS bucket, r.bucket - b.bucket AS later, count(*)::DOUBLE AS count FROM begun b JOIN returned r ON r.who = b.who AND r.bucket > b.bucket
+     WHERE b.bucket BETWEEN 0 AND ${buckets.length - 1} AND r.bucket <= ${buckets.length - 1} GROUP BY ALL`,
   );
   const counts = new Map(
     (rows as [number | bigint, number | bigint, number][]).map(([at, later, found]) => [

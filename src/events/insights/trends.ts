@@ -224,10 +224,10 @@ function withRanks(
 
 /** Breakdown values in the order in which they are shown separately. */
 const ranked = (counted: string, count: string) =>
-  `ranked AS (SELECT value, row_number() OVER (ORDER BY ${count} DESC, value) AS place FROM ${counted} GROUP BY value)`;
+  `ranked AS (SELECT value, row_number() OVER (ORDER BY ${count} DESC, value) AS rank FROM ${counted} GROUP BY value)`;
 const withLocation = "JOIN ranked r ON f.value IS NOT DISTINCT FROM r.value";
 const shownValue = (dialect: SqlDialect, limit: number) =>
-  `CASE WHEN place <= ${limit} THEN f.value ELSE ${dialect.text(otherValues)} END`;
+  `CASE WHEN rank <= ${limit} THEN f.value ELSE ${dialect.text(otherValues)} END`;
 
 /**
  * SQL for {@link Amount}s of the events that `found` selects.

@@ -147,13 +147,13 @@ const inOrder = "PARTITION BY who ORDER BY moment, historical, seq";
 /** Each start continues with the first event of the next step. */
 function orderedSteps({ series, window }: ViewFunnel): string[] {
   return [
-    `placed AS (SELECT *, row_number() OVER (${inOrder}) AS place FROM found)`,
-    "step_1 AS (SELECT who, period, moment AS start, place AS nth, moment, seq, place FROM placed WHERE is_1)",
+    `numbered AS (SELECT *, row_number() OVER (${inOrder}) AS position FROM found)`,
+    "step_1 AS (SELECT who, period, moment AS start, position AS nth, moment, seq, position FROM numbered WHERE is_1)",
     ...series.slice(1).map((_, index) => {
       const step = index + 2;
       return `step_${step} AS (
-  SELECT s.who, s.period, s.start, s.nth, n.moment, n.seq, n.place FROM step_${step - 1} s
-  ASOF JOIN (SELECT * FROM placed WHERE is_${step}) n ON n.who = s.who AND n.place > s.place
+  SELECT s.who, s.period, s.start, s.nth, n.moment, n.seq, n.position FROM step_${step - 1} s
+  ASOF JOIN (SELECT * FROM numbered WHERE is_${step}) n ON n.who = s.who AND n.position > s.position
   WHERE n.moment <= s.start + ${window}
 )`;
     }),
@@ -169,14 +169,14 @@ function strictSteps({ series, window }: ViewFunnel): string[] {
     ),
   );
   return [
-    `placed AS (
+    `numbered AS (
   SELECT who, period, row_number() OVER one AS nth, is_1 AS is_at_0, moment AS moment_at_0, seq AS seq_at_0${columns.map((column) => `,\n    ${column}`).join("")}
   FROM found WINDOW one AS (${inOrder})
 )`,
     ...series.map((_, index) => {
       const all = Array.from({ length: index + 1 }, (_, n) => `is_at_${n}`);
       const inTime = index === 0 ? "" : ` AND moment_at_${index} <= moment_at_0 + ${window}`;
-      return `step_${index + 1} AS (SELECT who, period, nth, moment_at_0 AS start, moment_at_${index} AS moment, seq_at_${index} AS seq FROM placed WHERE ${all.join(" AND ")}${inTime})`;
+      return `step_${index + 1} AS (SELECT who, period, nth, moment_at_0 AS start, moment_at_${index} AS moment, seq_at_${index} AS seq FROM numbered WHERE ${all.join(" AND ")}${inTime})`;
     }),
   ];
 }

@@ -44,29 +44,29 @@ function readRetention(request: TrendsRequest, query: JsonObject): ViewRetention
   const [target, returning] = entities.map((entity) => entityCondition(entity, query));
   const persons = readsPersons(query, entities) ? personJoin.replace("\n", "\n  ") : "";
   const started = isFirstTime
-    ? "SELECT who, min(place) AS place FROM found WHERE is_target GROUP BY who HAVING min(place) >= 0"
-    : "SELECT DISTINCT who, place FROM found WHERE is_target";
+    ? "SELECT who, min(bucket) AS bucket FROM found WHERE is_target GROUP BY who HAVING min(bucket) >= 0"
+    : "SELECT DISTINCT who, bucket FROM found WHERE is_target";
   const tables = `found AS (
   SELECT ${who} AS who, e.timestamp AS moment, e.seq,
-    date_diff('${period}', ${first}, ${startOf(period, localTime(request), request)}) AS place,
+    date_diff('${period}', ${first}, ${startOf(period, localTime(request), request)}) AS bucket,
     coalesce(${target}, false) AS is_target,
     coalesce(${returning}, false) AS is_returning
   FROM events e${persons}
-  WHERE place ${isFirstTime ? "<=" : "BETWEEN 0 AND"} ${count - 1}
+  WHERE bucket ${isFirstTime ? "<=" : "BETWEEN 0 AND"} ${count - 1}
 ),
 began AS (${started}),
-returned AS (SELECT DISTINCT who, place FROM found WHERE is_returning)`;
+returned AS (SELECT DISTINCT who, bucket FROM found WHERE is_returning)`;
   return { first, period, tables };
 }
 
 export function retentionSql(request: TrendsRequest, query: JsonObject): string {
   const { first, period, tables } = readRetention(request, query);
   return `WITH ${tables}
-SELECT ${first} + b.place * INTERVAL 1 ${period} AS began, 0 AS later, count(*) AS persons
+SELECT ${first} + b.bucket * INTERVAL 1 ${period} AS began, 0 AS later, count(*) AS persons
 FROM began b GROUP BY ALL
 UNION ALL
-SELECT ${first} + b.place * INTERVAL 1 ${period}, r.place - b.place, count(*)
-FROM began b JOIN returned r ON r.who = b.who AND r.place > b.place GROUP BY ALL
+SELECT ${first} + b.bucket * INTERVAL 1 ${period}, r.bucket - b.bucket, count(*)
+FROM began b JOIN returned r ON r.who = b.who AND r.bucket > b.bucket GROUP BY ALL
 ORDER BY ALL`;
 }
 
@@ -85,9 +85,9 @@ export function retentionPersonsSql(
   const { first, period, tables } = readRetention(request, query);
   return `WITH ${tables}
 SELECT f.who AS who, ${columns}
-FROM found f JOIN began b ON b.who = f.who AND b.place = date_diff('${period}', ${first}, ${moment(day)})
+FROM found f JOIN began b ON b.who = f.who AND b.bucket = date_diff('${period}', ${first}, ${moment(day)})
 JOIN events e ON ${who} = f.who AND e.timestamp = f.moment AND e.seq = f.seq${personJoin}
-WHERE f.place = b.place + ${later} AND ${later === 0 ? "f.is_target" : "f.is_returning"}
+WHERE f.bucket = b.bucket + ${later} AND ${later === 0 ? "f.is_target" : "f.is_returning"}
 GROUP BY f.who ORDER BY times DESC, who`;
 }
 

@@ -140,14 +140,14 @@ export function visitAggregates(store: EventSql, columns: readonly RoleColumn[])
   const { dialect } = store;
   const time = timeColumn(store);
   const order: Record<Role, string> = {
-    first: "h.place",
-    campaign: "CASE WHEN h.is_campaign = 1 THEN h.place END",
-    entry: "CASE WHEN h.is_view = 1 THEN h.place END",
-    exit: "CASE WHEN h.is_view = 1 THEN -h.place END",
+    first: "h.position",
+    campaign: "CASE WHEN h.is_campaign = 1 THEN h.position END",
+    entry: "CASE WHEN h.is_view = 1 THEN h.position END",
+    exit: "CASE WHEN h.is_view = 1 THEN -h.position END",
   };
   const micros = "(max(h.at) - min(h.at))";
   return [
-    `${dialect.valueAtLeast("h.distinct_id", "h.place")} AS distinct_id`,
+    `${dialect.valueAtLeast("h.distinct_id", "h.position")} AS distinct_id`,
     `min(h.${time}) AS ${time}`,
     `CASE WHEN ${micros} > ${dayMicros} THEN ${dayMicros} ELSE ${micros} END AS micros`,
     `CASE WHEN sum(h.is_view) = 1 AND ${micros} < ${bounceMicros} THEN 1 ELSE 0 END AS bounced`,
@@ -158,7 +158,7 @@ export function visitAggregates(store: EventSql, columns: readonly RoleColumn[])
 
 /**
  * SQL for the events of visits: `period`, `visit` (identifies a visit within it), `distinct_id`, the time, `at` (in
- * microseconds), `place` (their order), `is_view`, `is_selected`, `is_campaign` (0 or 1), and the columns.
+ * microseconds), `position` (their order), `is_view`, `is_selected`, `is_campaign` (0 or 1), and the columns.
  */
 export function keyedHits(
   store: EventSql,
@@ -176,7 +176,7 @@ export function keyedHits(
     ["distinct_id", "e.distinct_id"],
     [timeColumn(store), dialect.time("e")],
     ["at", at],
-    ["place", spanMs < tieSpanMs ? `${offset} * ${tieSteps} + e.seq % ${tieSteps}` : offset],
+    ["position", spanMs < tieSpanMs ? `${offset} * ${tieSteps} + e.seq % ${tieSteps}` : offset],
     ["is_view", `CASE WHEN ${isView(store, query)} THEN 1 ELSE 0 END`],
     ["is_selected", selected.length === 0 ? "1" : `CASE WHEN ${selected.join(" AND ")} THEN 1 ELSE 0 END`],
     ["is_campaign", hasCampaign(store)],
@@ -207,7 +207,7 @@ const splitVisit = `concat('/', h.distinct_id, '/', h.gaps::VARCHAR, '/', ${`
 /** SQL for events with `gaps`, the number of gaps before each, and `started`, the time of the first one since. */
 function split(hits: string): string {
   const over = (frame: string) =>
-    `OVER (PARTITION BY h.period, h.distinct_id ORDER BY h.place ROWS BETWEEN ${frame})`;
+    `OVER (PARTITION BY h.period, h.distinct_id ORDER BY h.position ROWS BETWEEN ${frame})`;
   const before = `min(h.at) ${over("1 PRECEDING AND 1 PRECEDING")}`;
   const isNew = `CASE WHEN coalesce(h.at - ${before} > ${gapMicros}, true) THEN 1 ELSE 0 END`;
   const marked = `SELECT h.*, ${isNew} AS is_new FROM (${hits}) AS h`;

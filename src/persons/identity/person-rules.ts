@@ -77,8 +77,8 @@ function applyMerge(
     // An ID that a client identifies a user with takes precedence over an earlier anonymous one.
     if (!person.isMainAlias) person.mainDistinctId = distinctId;
   } else if (own !== other) {
-    const folded = person === own ? other : own;
-    const rejection = toRejection(merge, folded);
+    const merged = person === own ? other : own;
+    const rejection = toRejection(merge, merged);
     if (rejection !== undefined) {
       const details = {
         sourcePersonDistinctId: truncatedString(merge.otherId),
@@ -87,7 +87,7 @@ function applyMerge(
       warnings.push(ingestionWarning(event, rejection, details));
       return;
     }
-    mergeInto(state, folded, person, event);
+    mergeInto(state, merged, person, event);
   }
   if (merge.kind === "alias") {
     person.mainDistinctId = merge.otherId;
@@ -98,9 +98,9 @@ function applyMerge(
 }
 
 /** The warning for a rejected merge. */
-function toRejection({ kind }: Merge, folded: Person): string | undefined {
-  if (folded.isIdentified && kind !== "dangerously") return "cannot_merge_already_identified";
-  return folded.joinedCount > mergedIdsMax ? "cannot_merge_too_many_distinct_ids" : undefined;
+function toRejection({ kind }: Merge, merged: Person): string | undefined {
+  if (merged.isIdentified && kind !== "dangerously") return "cannot_merge_already_identified";
+  return merged.joinedCount > mergedIdsMax ? "cannot_merge_too_many_distinct_ids" : undefined;
 }
 
 function mergeInto(state: PersonsState, from: Person, into: Person, write: WriteTime): void {

@@ -81,16 +81,16 @@ export class PostgresGroups {
   async storedGroups(keys: readonly (GroupKey & { projectId: number })[]): Promise<(Group | undefined)[]> {
     if (keys.length === 0) return [];
     const rows = await this.postgres.run(
-      (sql) => sql<(GroupRow & { place: number })[]>`
-        SELECT wanted.place::int AS place, ${sql.unsafe(groupColumns)}
+      (sql) => sql<(GroupRow & { position: number })[]>`
+        SELECT wanted.position::int AS position, ${sql.unsafe(groupColumns)}
         FROM unnest(${numberList(keys.map(({ projectId }) => projectId))}::text::int[],
           ${numberList(keys.map(({ typeIndex }) => typeIndex))}::text::int[],
           ${hashList(keys.map(({ key }) => key))}::text::uuid[])
-          WITH ORDINALITY AS wanted(project_id, type_index, hash, place)
+          WITH ORDINALITY AS wanted(project_id, type_index, hash, position)
         JOIN flagkeep.project_group g ON g.project_id = wanted.project_id AND g.type_index = wanted.type_index
           AND g.key_hash = wanted.hash`,
     );
-    const found = new Map(rows.map(({ place, ...row }) => [place, readGroup(row)]));
+    const found = new Map(rows.map(({ position, ...row }) => [position, readGroup(row)]));
     return keys.map((_, index) => found.get(index + 1));
   }
 

@@ -81,12 +81,12 @@ async function hasPending(t: Transaction): Promise<boolean> {
 export async function deletePerson(t: Transaction, { projectId, details }: JournalNote): Promise<void> {
   const [row] = await t<{ id: number; uuid: string }[]>`
     SELECT id::float8 AS id, uuid FROM (
-      SELECT id, uuid, 1 AS place FROM flagkeep.person
+      SELECT id, uuid, 1 AS priority FROM flagkeep.person
       WHERE project_id = ${projectId} AND uuid = ${canonicalUuid(String(details.uuid)) ?? null}::uuid
       UNION ALL
       SELECT p.id, p.uuid, 2 FROM flagkeep.distinct_id d JOIN flagkeep.person p ON p.id = d.person_id
       WHERE d.project_id = ${projectId} AND d.id_hash = ${toHash(String(details.distinct_id))}
-    ) AS found ORDER BY place LIMIT 1`;
+    ) AS found ORDER BY priority LIMIT 1`;
   if (row === undefined) return;
   const ids = await t<{ distinctId: string }[]>`
     DELETE FROM flagkeep.distinct_id WHERE person_id = ${row.id}::bigint RETURNING distinct_id AS "distinctId"`;

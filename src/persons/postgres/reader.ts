@@ -74,12 +74,12 @@ export class PostgresPersonReader extends PostgresGroups implements PersonReader
           q.hash_key AS "hashKey", q.flag_keys AS "flagKeys", q.requested_at::float8 AS "requestedMicros"
         FROM (SELECT * FROM unnest(${numberList(ids.map(({ projectId }) => projectId))}::text::int[],
           ${hashList(ids.map(({ distinctId }) => distinctId))}::text::uuid[])
-          WITH ORDINALITY LIMIT ${ids.length}) AS wanted(project_id, hash, place)
+          WITH ORDINALITY LIMIT ${ids.length}) AS wanted(project_id, hash, position)
         LEFT JOIN flagkeep.distinct_id d ON d.project_id = wanted.project_id AND d.id_hash = wanted.hash
         LEFT JOIN flagkeep.person p ON p.id = d.person_id
         LEFT JOIN flagkeep.pending_override q ON q.project_id = wanted.project_id AND q.id_hash = wanted.hash
           AND q.requested_at >= ${nowMicros - pendingOverrideMicros}
-        ORDER BY wanted.place`,
+        ORDER BY wanted.position`,
     );
     return ids.map(({ distinctId }, index) => storedId(distinctId, rows[index]!, nowMicros));
   }
