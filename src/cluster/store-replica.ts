@@ -383,7 +383,7 @@ interface ChangeLimits {
   idleMs: number;
   /** Whether an error of the change rolls everything back. */
   isAtomic?: boolean;
-  /** Part of a migration of a data directory or a conversion of persons, or of a node's start. */
+  /** Migrates the tables, also for commands whose own record would fail `assertNodeMayWrite`. */
   isUpgrade?: boolean;
   /** Runs first, before other nodes have to wait. */
   prepare?: ((t: Transaction) => Promise<void>) | undefined;

@@ -100,8 +100,8 @@ export class ExternalEvents implements LoadProgress {
     return this.under?.lane === lane && seq > this.loaded[lane] && seq <= this.under.last;
   }
 
-  /** The last replicated change; 0 if none. */
-  get mirrored(): number {
+  /** The last change that was copied to the event store; 0 if none. */
+  get copiedChangeId(): number {
     const row = this.db.$client
       .query<{ change_id: number }, []>("SELECT change_id FROM outside_mirror")
       .get();

@@ -41,7 +41,7 @@ export class ClickHousePersonReplica {
 
   /** The number of the last replicated change. */
   get followed(): number {
-    return this.store.outside.mirrored;
+    return this.store.outside.copiedChangeId;
   }
 
   /**
