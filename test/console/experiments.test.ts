@@ -77,6 +77,9 @@ describe.skipIf(chromiumPath === undefined)("experiments", () => {
     const form = page.getByRole("dialog", { name: "Add metric" });
     await form.getByLabel("Event", { exact: true }).fill("cart");
     await form.getByRole("button", { name: "Add step" }).press("Enter");
+    await page.waitForFunction(
+      () => (document.activeElement as HTMLInputElement).labels?.[0]?.textContent === "Step 2",
+    );
     await form.getByLabel("Step 2", { exact: true }).fill("order paid");
     await form.getByLabel("Guardrail").check();
     await form.getByLabel("Tolerance").fill("10");

@@ -22,6 +22,10 @@ describe.skipIf(chromiumPath === undefined)("surveys", () => {
     await first.getByLabel("Scale").selectOption("0 to 10");
     await page.getByRole("button", { name: "Add question" }).click();
     const second = page.getByRole("group", { name: "Question 2" });
+    await page.waitForFunction(
+      () =>
+        document.activeElement?.closest("fieldset")?.querySelector("legend")?.textContent === "Question 2",
+    );
     await second.getByLabel("Question", { exact: true }).fill("Which plan?");
     await second.getByLabel("Answer").selectOption("Single choice");
     await second.getByLabel("Choices, one per line").fill("Free\nPaid");

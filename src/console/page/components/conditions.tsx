@@ -13,9 +13,9 @@ import { type Condition, readFlags } from "../model/flags.ts";
 import { ChoiceField } from "./choice-popover.tsx";
 import { Combobox } from "./combobox.tsx";
 import { Select } from "./fields.tsx";
-import { afterPress, focusAdded } from "./focus.ts";
+import { afterPress } from "./focus.ts";
 import { PropertyField } from "./name-fields.tsx";
-import { Button } from "./primitives.tsx";
+import { AddButton, Button } from "./primitives.tsx";
 import { TokenField } from "./tokens.tsx";
 
 const w = messages.flag.condition;
@@ -96,16 +96,9 @@ export function Conditions({
         />
       ))}
       <div>
-        <Button
-          kind="quiet"
-          icon="plus"
-          onClick={(event) => {
-            focusAdded(event);
-            onChange([...conditions, fresh(first, groupTypeIndex)]);
-          }}
-        >
+        <AddButton onAdd={() => onChange([...conditions, fresh(first, groupTypeIndex)])}>
           {addLabel}
-        </Button>
+        </AddButton>
       </div>
     </div>
   );

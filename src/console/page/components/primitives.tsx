@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ago, date, elsewhere } from "../lib/format.ts";
 import { messages } from "../messages/index.ts";
-import { keepFocusNear } from "./focus.ts";
+import { focusAdded, keepFocusNear } from "./focus.ts";
 import { Icon, type IconName } from "./icons.tsx";
 
 const w = messages.frame;
@@ -68,6 +68,29 @@ export function Button(props: ButtonProps) {
       {content}
       {disabledReason && <span class="unseen"> ({disabledReason})</span>}
     </button>
+  );
+}
+
+/** Below a list, to which it adds an item: the focus moves into the item. */
+export function AddButton({
+  onAdd,
+  focused,
+  ...props
+}: Pick<ButtonProps, "children" | "kind" | "isDisabled"> & {
+  onAdd: () => void;
+  /** Selector of what gets the focus in the element above; default: its first field. */
+  focused?: string;
+}) {
+  return (
+    <Button
+      kind="quiet"
+      icon="plus"
+      {...props}
+      onClick={(event) => {
+        focusAdded(event, focused);
+        onAdd();
+      }}
+    />
   );
 }
 

@@ -5,7 +5,7 @@ import { Conditions } from "../../components/conditions.tsx";
 import { Checkbox, Field, Segments, Select } from "../../components/fields.tsx";
 import { FormDialog } from "../../components/form.tsx";
 import { EventField, PropertyField } from "../../components/name-fields.tsx";
-import { Button } from "../../components/primitives.tsx";
+import { AddButton, Button } from "../../components/primitives.tsx";
 import { useForm } from "../../lib/form.ts";
 import { lazyMessages } from "../../messages/later.ts";
 import { freshMetric, type Metric, type MetricType, type Source, withType } from "../../model/experiments.ts";
@@ -181,13 +181,9 @@ function Events({ metric, onChange }: PartProps) {
         />
       ))}
       <div class="row">
-        <Button
-          kind="quiet"
-          icon="plus"
-          onClick={() => onChange({ series: [...series, { kind: "EventsNode", event: "" }] })}
-        >
+        <AddButton onAdd={() => onChange({ series: [...series, { kind: "EventsNode", event: "" }] })}>
           {w.addStep}
-        </Button>
+        </AddButton>
         {series.length > 1 && (
           <Segments
             label={w.order}

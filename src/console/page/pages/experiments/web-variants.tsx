@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { Area, Field, Select } from "../../components/fields.tsx";
 import { Form } from "../../components/form.tsx";
-import { Button, CodeBlock } from "../../components/primitives.tsx";
+import { AddButton, Button, CodeBlock } from "../../components/primitives.tsx";
 import { Content } from "../../components/states.tsx";
 import { request } from "../../lib/api.ts";
 import { useUnsavedFields } from "../../lib/form.ts";
@@ -146,14 +146,12 @@ function VariantChanges({
         />
       ))}
       <div class="row">
-        <Button
-          kind="quiet"
-          icon="plus"
+        <AddButton
           isDisabled={transforms.length >= transformsMax}
-          onClick={() => onChange({ transforms: [...transforms, freshTransform()] })}
+          onAdd={() => onChange({ transforms: [...transforms, freshTransform()] })}
         >
           {w.addChange}
-        </Button>
+        </AddButton>
       </div>
       <ConditionFields
         conditions={conditions}

@@ -3,7 +3,7 @@
 import { Conditions } from "../../components/conditions.tsx";
 import { Checkbox, Field, Segments, Select } from "../../components/fields.tsx";
 import { EventField, PropertyField } from "../../components/name-fields.tsx";
-import { Button } from "../../components/primitives.tsx";
+import { AddButton, Button } from "../../components/primitives.tsx";
 import { periodNames } from "../../lib/format.ts";
 import { lazyMessages } from "../../messages/later.ts";
 import {
@@ -128,13 +128,9 @@ export function QuestionFields({
           })}
           {kind !== "lifecycle" && series.length < seriesMax && (
             <div>
-              <Button
-                kind="quiet"
-                icon="plus"
-                onClick={() => onChange({ series: [...series, { event: "", math: "total" }] })}
-              >
+              <AddButton onAdd={() => onChange({ series: [...series, { event: "", math: "total" }] })}>
                 {isFunnel ? w.addStep : w.addSeries}
-              </Button>
+              </AddButton>
             </div>
           )}
         </div>

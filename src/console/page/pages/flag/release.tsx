@@ -2,8 +2,7 @@
 
 import { useGroupTypes } from "../../components/conditions.tsx";
 import { Area, Segments } from "../../components/fields.tsx";
-import { focusAdded } from "../../components/focus.ts";
-import { Button } from "../../components/primitives.tsx";
+import { AddButton } from "../../components/primitives.tsx";
 import { messages } from "../../messages/index.ts";
 import {
   type Draft,
@@ -137,15 +136,13 @@ export function Release({
           />
         ))}
         <div>
-          <Button
-            icon="plus"
-            onClick={(event) => {
-              focusAdded(event, ".conditions button");
-              putFilters({ groups: [...sets, { properties: [], rollout_percentage: 100 }] });
-            }}
+          <AddButton
+            kind="plain"
+            focused=".conditions button"
+            onAdd={() => putFilters({ groups: [...sets, { properties: [], rollout_percentage: 100 }] })}
           >
             {w.addSet}
-          </Button>
+          </AddButton>
         </div>
       </section>
     </fieldset>

@@ -2,8 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { Area, Field, ShareField } from "../../components/fields.tsx";
-import { focusAdded } from "../../components/focus.ts";
-import { Button } from "../../components/primitives.tsx";
+import { AddButton, Button } from "../../components/primitives.tsx";
 import { toastError } from "../../components/toast.tsx";
 import { decimal } from "../../lib/format.ts";
 import { messages } from "../../messages/index.ts";
@@ -89,16 +88,7 @@ export function Variants({
         </div>
       ))}
       <div class="row">
-        <Button
-          kind="quiet"
-          icon="plus"
-          onClick={(event) => {
-            focusAdded(event);
-            add();
-          }}
-        >
-          {w.addVariant}
-        </Button>
+        <AddButton onAdd={add}>{w.addVariant}</AddButton>
         <Button kind="quiet" onClick={spread}>
           {w.spread}
         </Button>

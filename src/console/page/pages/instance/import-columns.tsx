@@ -2,7 +2,7 @@
 
 import { FigureFrame } from "../../components/chart-frame.tsx";
 import { Combobox } from "../../components/combobox.tsx";
-import { Button } from "../../components/primitives.tsx";
+import { AddButton, Button } from "../../components/primitives.tsx";
 import { formatValue } from "../../lib/format.ts";
 import type { Preview } from "../../lib/preview.ts";
 import { lazyMessages } from "../../messages/later.ts";
@@ -107,9 +107,7 @@ export function ImportColumns({
           );
         })}
         <div>
-          <Button kind="quiet" icon="plus" onClick={() => onChange([...rules, { target: "", source: "" }])}>
-            {w.addField}
-          </Button>
+          <AddButton onAdd={() => onChange([...rules, { target: "", source: "" }])}>{w.addField}</AddButton>
         </div>
         <p class="help">{w.mappingHelp}</p>
       </fieldset>

@@ -6,7 +6,7 @@ import { Conditions } from "../../components/conditions.tsx";
 import { ConfirmDialog } from "../../components/confirm.tsx";
 import { Area, Field, FileField, Segments } from "../../components/fields.tsx";
 import { Form } from "../../components/form.tsx";
-import { Button } from "../../components/primitives.tsx";
+import { AddButton } from "../../components/primitives.tsx";
 import { toast, toastError } from "../../components/toast.tsx";
 import { getForm, type RequestOptions, request } from "../../lib/api.ts";
 import { useUnsavedFields } from "../../lib/form.ts";
@@ -140,9 +140,9 @@ export function CohortEditor({
                   </section>
                 ))}
                 <div>
-                  <Button kind="quiet" icon="plus" onClick={() => setGroups([...groups, []])}>
+                  <AddButton focused="button" onAdd={() => setGroups([...groups, []])}>
                     {w.addGroup}
-                  </Button>
+                  </AddButton>
                 </div>
               </div>
             )}

@@ -3,7 +3,7 @@
 import { Conditions } from "../../components/conditions.tsx";
 import { Checkbox, Field, Select } from "../../components/fields.tsx";
 import { EventField } from "../../components/name-fields.tsx";
-import { Button } from "../../components/primitives.tsx";
+import { AddButton, Button } from "../../components/primitives.tsx";
 import { useResource } from "../../lib/resource.ts";
 import { project } from "../../lib/session.ts";
 import { lazyMessages } from "../../messages/later.ts";
@@ -206,14 +206,9 @@ function EventFields({
         </div>
       ))}
       <div class="row">
-        <Button
-          kind="quiet"
-          icon="plus"
-          isDisabled={values.length >= eventsMax}
-          onClick={() => put([...values, { name: "" }])}
-        >
+        <AddButton isDisabled={values.length >= eventsMax} onAdd={() => put([...values, { name: "" }])}>
           {w.addEvent}
-        </Button>
+        </AddButton>
       </div>
       {values.length > 0 && (
         <Checkbox

@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { Field, Select } from "../../components/fields.tsx";
 import { Form } from "../../components/form.tsx";
-import { Button } from "../../components/primitives.tsx";
+import { AddButton, Button } from "../../components/primitives.tsx";
 import { useAddress } from "../../lib/router.ts";
 import { readUnsaved, writeUnsaved } from "../../lib/unsaved-drafts.ts";
 import { lazyMessages } from "../../messages/later.ts";
@@ -135,13 +135,14 @@ export function SurveyEditor<Saved>({
               onChange={(changed) => set({ questions: changed })}
             />
             <div class="row">
-              <Button
-                icon="plus"
+              <AddButton
+                kind="plain"
+                focused=":scope > fieldset:last-of-type :is(input, select)"
                 isDisabled={questions.length >= questionsMax}
-                onClick={() => set({ questions: [...questions, freshQuestion()] })}
+                onAdd={() => set({ questions: [...questions, freshQuestion()] })}
               >
                 {w.addQuestion}
-              </Button>
+              </AddButton>
             </div>
             <SurveyAudience
               draft={draft}
