@@ -97,7 +97,10 @@ describe("backups", () => {
         stderr: `flagkeep: ${named} needs the data directory: on a server, its settings apply.\n`,
         code: 2,
       });
-    expect(await rejected(["backup", "verify", "none.tar.zst", ...remote()])).toMatchObject({ code: 1 });
+    expect(await rejected(["backup", "verify", "none.tar.zst", ...remote()])).toEqual({
+      stderr: `flagkeep: Backup none.tar.zst does not exist in ${server.dataDir}/backups.\n`,
+      code: 1,
+    });
     const [{ file }] = (await json(["backup", "list"], remote())) as [{ file: string }];
     for (const folder of ["s3://other/x", "/elsewhere", "."]) {
       const elsewhere = `${folder}/${basename(file)}`;

@@ -178,7 +178,8 @@ export function backupRoutes(deps: BackupDeps): Route[] {
   const named = async (call: UserCall) => {
     const destination = deps.backups.destination();
     const name = call.params.name ?? "";
-    if (!(await destination.list()).includes(name)) throw notFound();
+    if (!(await destination.list()).includes(name))
+      throw notFound(`Backup ${name} does not exist in ${destination.name}.`);
     return { destination, name };
   };
   return [
