@@ -5,9 +5,10 @@
  * Source: contract, experiments 1.4.
  */
 
-import { and, asc, count, desc, eq, inArray } from "drizzle-orm";
+import { and, asc, desc, eq, inArray } from "drizzle-orm";
 import { changeRecorder, getCreatorId } from "../accounts/activity.ts";
 import { bumpRevision, flagRevision, type MetadataTx, type Reading } from "../accounts/db.ts";
+import { assertProjectCapacity } from "../accounts/project-capacity.ts";
 import { earlyAccessFeature, flag as flagTable } from "../accounts/schema.ts";
 import { changeFlag, type ExperimentActor, getFlag, getLinkedFlag } from "../experiments/flag-changes.ts";
 import type { Flag } from "../flags/fields.ts";
@@ -94,14 +95,8 @@ export function createFeature(
   const { project, now } = actor;
   const columns = getColumns(input);
   return deps.metadata.change((t) => {
-    const ofProject = eq(earlyAccessFeature.projectId, project.id);
-    const { rows } = t.select({ rows: count() }).from(earlyAccessFeature).where(ofProject).get()!;
-    if (rows >= featuresMax)
-      throw new InvalidFieldError(
-        null,
-        "invalid_input",
-        `A project has at most ${featuresMax} early access features.`,
-      );
+    const limit = { projectId: project.id, max: featuresMax, what: "early access features" };
+    assertProjectCapacity(t, earlyAccessFeature, limit);
     const flagId = input.feature_flag_id ?? undefined;
     const flag =
       flagId === undefined ? newFlag(deps, t, actor, input.name) : existingFlag(t, project.id, flagId);

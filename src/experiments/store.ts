@@ -1,10 +1,11 @@
 /** Rows of experiments, holdouts and saved metrics. */
 
-import { and, asc, count, desc, eq, inArray, isNotNull, isNull } from "drizzle-orm";
+import { and, asc, desc, eq, inArray, isNotNull, isNull } from "drizzle-orm";
 import type { MetadataTx, Reading } from "../accounts/db.ts";
+import { assertProjectCapacity } from "../accounts/project-capacity.ts";
 import { experiment, experimentHoldout, experimentSavedMetric, flag } from "../accounts/schema.ts";
 import { removeFlagLinks, setFlagLink } from "../flags/store/flag-links.ts";
-import { InvalidFieldError, NotFoundError } from "../lib/errors.ts";
+import { NotFoundError } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json/value.ts";
 
 export type Experiment = typeof experiment.$inferSelect;
@@ -144,7 +145,7 @@ export function launchedExperiments(db: Reading): Experiment[] {
 
 /** @throws {InvalidFieldError} the project has too many experiments. */
 export function insertExperiment(t: MetadataTx, values: NewExperiment): Experiment {
-  assertCapacityFor(t, experiment, values.projectId, "experiments");
+  assertProjectCapacity(t, experiment, { projectId: values.projectId, max: objectsMax, what: "experiments" });
   const created = t.insert(experiment).values(values).returning().get();
   linkFlag(t, created);
   return created;
@@ -205,7 +206,11 @@ export function insertHoldout(
   t: MetadataTx,
   values: Omit<typeof experimentHoldout.$inferInsert, "id">,
 ): Holdout {
-  assertCapacityFor(t, experimentHoldout, values.projectId, "holdouts");
+  assertProjectCapacity(t, experimentHoldout, {
+    projectId: values.projectId,
+    max: objectsMax,
+    what: "holdouts",
+  });
   return t.insert(experimentHoldout).values(values).returning().get();
 }
 
@@ -268,7 +273,11 @@ export function insertSavedMetric(
   t: MetadataTx,
   values: Omit<typeof experimentSavedMetric.$inferInsert, "id">,
 ): SavedMetric {
-  assertCapacityFor(t, experimentSavedMetric, values.projectId, "saved metrics");
+  assertProjectCapacity(t, experimentSavedMetric, {
+    projectId: values.projectId,
+    max: objectsMax,
+    what: "saved metrics",
+  });
   return t.insert(experimentSavedMetric).values(values).returning().get();
 }
 
@@ -299,21 +308,6 @@ export function deleteSavedMetric(t: MetadataTx, { projectId, id }: SavedMetric)
     t.update(experiment).set({ savedMetrics: left }).where(eq(experiment.id, current.id)).run();
   }
   t.delete(experimentSavedMetric).where(eq(experimentSavedMetric.id, id)).run();
-}
-
-function assertCapacityFor(
-  t: MetadataTx,
-  table: typeof experiment | typeof experimentHoldout | typeof experimentSavedMetric,
-  projectId: number,
-  what: string,
-): void {
-  const { rows } = t.select({ rows: count() }).from(table).where(eq(table.projectId, projectId)).get()!;
-  if (rows < objectsMax) return;
-  throw new InvalidFieldError(
-    null,
-    "invalid_input",
-    `A project has at most ${objectsMax.toLocaleString("en-US")} ${what}.`,
-  );
 }
 
 /** Ids and roles of an experiment's saved metrics. */

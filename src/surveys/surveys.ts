@@ -5,9 +5,10 @@
  * Source: contract, experiments 1.5.
  */
 
-import { and, asc, count, desc, eq, isNotNull, isNull } from "drizzle-orm";
+import { and, asc, desc, eq, isNotNull, isNull } from "drizzle-orm";
 import { changeRecorder, getCreatorId } from "../accounts/activity.ts";
 import { bumpRevision, flagRevision, type MetadataTx, type Reading } from "../accounts/db.ts";
+import { assertProjectCapacity } from "../accounts/project-capacity.ts";
 import { survey } from "../accounts/schema.ts";
 import { changeFlag, type ExperimentActor, getLinkedFlag } from "../experiments/flag-changes.ts";
 import { getVariants, surveyFlagPrefix } from "../flags/rules/types.ts";
@@ -144,10 +145,7 @@ export function createSurvey(
 ): Survey {
   const { project, now } = actor;
   return deps.metadata.change((t) => {
-    const ofProject = eq(survey.projectId, project.id);
-    const { rows } = t.select({ rows: count() }).from(survey).where(ofProject).get()!;
-    if (rows >= surveysMax)
-      throw new InvalidFieldError(null, "invalid_input", `A project has at most ${surveysMax} surveys.`);
+    assertProjectCapacity(t, survey, { projectId: project.id, max: surveysMax, what: "surveys" });
     const base: Survey = {
       id: newSurveyId(t, input.id),
       projectId: project.id,
